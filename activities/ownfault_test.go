@@ -45,9 +45,9 @@ func TestClockPausesForFaultsOfThisCluster(t *testing.T) {
 		"no cluster answers": {
 			err: backend.ErrUnreachable, offers: turin, stands: "no provider answers this cluster",
 		},
-		"another provider answers":                        {err: backend.ErrUnreachable, offers: turin, answers: []string{"turin"}},
-		"no cluster answers, the provider was not silent": {err: errors.New("not yet"), offers: turin},
-		"the only one does not answer":                    {err: backend.ErrUnreachable},
+		"another provider answers":                  {err: backend.ErrUnreachable, offers: turin, answers: []string{"turin"}},
+		"none answers, the provider was not silent": {err: errors.New("not yet"), offers: turin},
+		"the only one does not answer":              {err: backend.ErrUnreachable},
 		"the only one does not, but the probe": {err: backend.ErrUnreachable,
 			probe: func(context.Context) error { return nil }},
 		"the only one does not, nor does the probe": {err: backend.ErrUnreachable,

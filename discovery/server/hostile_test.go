@@ -58,7 +58,7 @@ func hostileCertificates(t *testing.T, authority *testkit.Certificate) map[*test
 		{"certificate of the future", "renew it", authority, of("milan", early)},
 		{"certificate of a stranger", "unknown authority", testkit.NewAuthority(t), of("milan")},
 		{"certificate of a server", "incompatible key usage", authority, of("milan", server)},
-		{"certificate without a name", "no writer has one of the client certificate's URIs", authority, func(*x509.Certificate) {}},
+		{"certificate without a name", "no writer has one of the client", authority, func(*x509.Certificate) {}},
 		{"certificate of a revoked writer", "was the writer removed?", authority, of("revoked")},
 	} {
 		all[c.by.Issue(t, c.change)] = hostileInput{c.what, "PUT", "/v1/offers/milan", "", with(`"provider":"milan-1"`), 401,

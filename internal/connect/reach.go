@@ -26,8 +26,8 @@ const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
 // requires TLS; Explain does after a failed request.
 func (t *Target) Reach(ctx context.Context) error { return t.reach(ctx, false) }
 
-// reach is Reach. With suspectTLS it also sends a TLS handshake over a plaintext connection. A plaintext Temporal resets
-// this connection, and on a reset `kubectl port-forward` ends.
+// reach is Reach. With suspectTLS it also sends a TLS handshake over a plaintext connection. A plaintext Temporal
+// resets this connection, and on a reset `kubectl port-forward` ends.
 func (t *Target) reach(ctx context.Context, suspectTLS bool) error {
 	if f := t.ownCertificate(time.Now()); f != nil {
 		return f

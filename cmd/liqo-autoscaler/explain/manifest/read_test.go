@@ -68,7 +68,8 @@ func TestPodsOfEachKindAreRead(t *testing.T) {
 		"of the class that only checks": {template("t") + request("v1", "check-capacity.autoscaling.x-k8s.io", set),
 			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4, "only checks the nodes"},
 		"of another class": {template("t") + request("v1", "queued-provisioning.gke.io", set),
-			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4, "does not support the spec.provisioningClassName"},
+			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4,
+			"does not support the spec.provisioningClassName"},
 		"CapacityBuffer": {template("t") + buffer("podTemplateRef: {name: t}, replicas: 2, limits: {cpu: 4}"),
 			"CapacityBuffer demo/b, spec.podTemplateRef PodTemplate t", explain.DryRun, 0, ""},
 	} {
@@ -136,7 +137,7 @@ func TestUnreadableFileIsRefused(t *testing.T) {
 		request("v1", atomic, "{podTemplateRef: {name: x}, count: 1}") + template("t"): "ProvisioningRequest demo/r: " +
 			"spec.podSets[0].podTemplateRef: the file does not contain PodTemplate demo/x: add it as a separate document",
 		buffer("replicas: 1"):                                               "give exactly one of spec.podTemplateRef and",
-		buffer("scalableRef: {kind: Secret, name: b}"):                      "scalableRef: the file does not contain Secret demo/b",
+		buffer("scalableRef: {kind: Secret, name: b}"):                      "the file does not contain Secret demo/b",
 		strings.Repeat("---\n"+strings.TrimLeft(template("t"), "-\n"), 201): "it has more than 200 objects",
 	} {
 		_, err := manifest.Read([]byte(text))
