@@ -32,8 +32,8 @@ import (
 
 const (
 	installedIn = "liqo-autoscaler" // namespace and name of the release
-	// roomNodeIP is the address of the consumer's real node. The lab's certificates are valid for it, and for serviceIP, the
-	// address of the consumer's Service kubernetes.
+	// roomNodeIP is the address of the consumer's real node, and serviceIP the address of the consumer's Service
+	// kubernetes. The lab's certificates are valid for both.
 	roomNodeIP = "192.168.201.2"
 	serviceIP  = "10.90.0.1"
 	// envImages is a folder with liqo-autoscaler, built without cgo.
@@ -63,8 +63,8 @@ func TestInstalled(t *testing.T) {
 	blocks := guide(t)
 	require.Len(t, blocks, 4, "setup, helm, the namespace, the pod")
 
-	i.run(ctx, strings.Replace(blocks[0], " setup ", " setup --network mode=none --tls-secret server-tls --provider-server "+
-		i.providerURL()+" ", 1))
+	i.run(ctx, strings.Replace(blocks[0], " setup ", " setup --network mode=none --tls-secret server-tls "+
+		"--provider-server "+i.providerURL()+" ", 1))
 	r.done("setup")
 	i.certificates(ctx)
 	i.cordon(ctx, "plain-0", true)
@@ -101,7 +101,8 @@ func newInstallation(ctx context.Context, t *testing.T) *installation {
 		"ko-app/liqo-autoscaler": filepath.Join(images, "liqo-autoscaler")},
 		v1.Config{Entrypoint: []string{"/ko-app/liqo-autoscaler"}, User: "65532"}))
 	require.NoError(t, node.Import(ctx, "temporalio/server:1.32.0", withLibraries(ctx, t, map[string]string{
-		"bin/sh": "/bin/sh", "bin/flock": "/usr/bin/flock", "usr/local/bin/temporal-server": filepath.Join(server, "server")}),
+		"bin/sh": "/bin/sh", "bin/flock": "/usr/bin/flock",
+		"usr/local/bin/temporal-server": filepath.Join(server, "server")}),
 		v1.Config{Env: []string{"PATH=/usr/local/bin:/bin"}, User: "1000"}))
 	i.volume(ctx)
 	require.NoError(t, exec.CommandContext(ctx, "ip", "address", "add", serviceIP+"/32", "dev", "lo").Run())
@@ -162,7 +163,8 @@ func (i *installation) cordon(ctx context.Context, name string, on bool) {
 func (i *installation) podReady(ctx context.Context) error {
 	pod, err := i.consumer.kube.CoreV1().Pods(installedIn).Get(ctx, installedIn+"-0", metav1.GetOptions{})
 	if err == nil && (pod.Spec.NodeName != realNode || !podIs(pod, corev1.PodReady)) {
-		err = fmt.Errorf("pod %s on %q is %s: %+v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.Status.ContainerStatuses)
+		err = fmt.Errorf("pod %s on %q is %s: %+v", pod.Name, pod.Spec.NodeName, pod.Status.Phase,
+			pod.Status.ContainerStatuses)
 	}
 	return err
 }
@@ -232,8 +234,9 @@ func (i *installation) operators(ctx context.Context) {
 	port := testkit.FreePorts(i.t, 1)[0]
 	_, number, err := net.SplitHostPort(port)
 	require.NoError(i.t, err)
-	p, err := proc.Start(proc.Spec{Name: "port-forward", Path: filepath.Join(i.lab.Bin, "kubectl"), LogDir: i.dir, Env: i.env,
-		Args: []string{"--context", "munich", "-n", installedIn, "port-forward", "statefulset/" + installedIn, number + ":7233"}})
+	p, err := proc.Start(proc.Spec{Name: "port-forward", Path: filepath.Join(i.lab.Bin, "kubectl"), LogDir: i.dir,
+		Env: i.env, Args: []string{"--context", "munich", "-n", installedIn, "port-forward", "statefulset/" + installedIn,
+			number + ":7233"}})
 	require.NoError(i.t, err)
 	defer p.Kill()
 	require.NoError(i.t, p.Until(ctx, func(context.Context) error {

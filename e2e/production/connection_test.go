@@ -45,7 +45,8 @@ func (s *stack) connection(t *testing.T) {
 		{"no certificate", map[string]string{"TEMPORAL_TLS_CLIENT_CERT_PATH": "", "TEMPORAL_TLS_CLIENT_KEY_PATH": ""}, 4,
 			"requires a client certificate", false},
 		{"no TLS", map[string]string{"TEMPORAL_TLS": "false"}, 4, "give --temporal-tls", false},
-		{"no server there", map[string]string{"TEMPORAL_ADDRESS": testkit.FreePorts(t, 1)[0]}, 3, "no process listens", false},
+		{"no server there", map[string]string{"TEMPORAL_ADDRESS": testkit.FreePorts(t, 1)[0]}, 3,
+			"no process listens", false},
 		{"no such namespace", map[string]string{"TEMPORAL_NAMESPACE": "nowhere"}, 5, "has no namespace nowhere", true},
 	} {
 		commands := [][]string{{"status"}, {"offers"}}

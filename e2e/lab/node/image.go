@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is the image of the suites' own pods, and of the first process of each pod. It contains only the program lab/box
-// as /box. No registry contains it.
+// Image is the image of the suites' own pods, and of the first process of each pod. It contains only the program
+// lab/box as /box. No registry contains it.
 const Image = "localhost/box:1"
 
 // EnvBox names the file of the program lab/box, built without cgo.
@@ -37,8 +37,8 @@ func importBox(ctx context.Context) error {
 		Cmd: []string{"pause"}, Env: []string{"PATH=/"}})
 }
 
-// Import makes an image of one layer and gives it to containerd, as the tar file of an image is imported on a node without
-// a registry. files maps the path of each file in the image to an executable file of the machine.
+// Import makes an image of one layer and gives it to containerd, as the tar file of an image is imported on a node
+// without a registry. files maps the path of each file in the image to an executable file of the machine.
 func Import(ctx context.Context, image string, files map[string]string, config v1.Config) error {
 	tag, err := name.NewTag(image)
 	if err != nil {

@@ -6,8 +6,8 @@
 // <cluster>.kubeconfig), LAB_BIN (the binaries), LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the full
 // versions), and LAB_GATEWAYS, which is set when gateways run. Run exits with the exit code of the command, which may
 // be a shell. With -built, run starts nothing and prints the folder of the binaries, or nothing when they are not
-// built. With -build, it builds them first. -kubelet adds Kubernetes' kubelet, and -temporal the official Temporal server,
-// whose folder is the second line.
+// built. With -build, it builds them first. -kubelet adds Kubernetes' kubelet, and -temporal the official Temporal
+// server, whose folder is the second line.
 package main
 
 import (

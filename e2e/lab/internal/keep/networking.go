@@ -22,8 +22,8 @@ func (c *cluster) nodeIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 168, 200 + byte(c.index), 1})
 }
 
-// addresses returns the addresses at which containers reach API servers: of each cluster the one of the Service kubernetes,
-// and of a node in a room. Nothing listens there unless a test does.
+// addresses returns the addresses at which containers reach API servers: the address of a node in a room, and each
+// cluster's address of the Service kubernetes. A test must listen there, and forward the connections.
 func (c Config) addresses() []net.IP {
 	all := []net.IP{net.IPv4(192, 168, 201, 2)}
 	for index := range c.Clusters() {
