@@ -144,8 +144,9 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 
 // checkNotes checks that the values for CA's chart in NOTES.txt are YAML and equal deploy/ca/values.yaml.
 func checkNotes(t *testing.T, set, notes string) {
-	_, block, found := strings.Cut(notes, "these are the values:\n\n")
+	_, block, found := strings.Cut(notes, "Use these values with CA's own chart")
 	require.True(t, found, "%s", notes)
+	_, block, _ = strings.Cut(block, ":\n\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	var printed, file map[string]any
 	require.NoError(t, yaml.UnmarshalStrict([]byte(block), &printed), "%s", block)

@@ -107,7 +107,7 @@ func consumerNetworks(t *testing.T, c *cluster, h holder) {
 		"--consumer-networks", "10.1.0.0/16,10.70.0.0/16")
 	require.NoError(t, err, "%s", out)
 	_, manifest, _ := strings.Cut(out, "apiVersion:")
-	manifest, _, _ = strings.Cut("apiVersion:"+manifest, "\nWhen the provider")
+	manifest, _, _ = strings.Cut("apiVersion:"+manifest, "\nAfter the provider")
 	c.kubectl(t, []byte(manifest), "apply", "-f", "-")
 	create := func(networks ...any) func(context.Context) error {
 		return h.createLiqo(liqoKind("networking", "configurations"), consumerNamespace, networkObject("Configuration",
