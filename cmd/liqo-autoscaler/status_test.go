@@ -238,7 +238,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 		"cordon provider ": held + "\n", "status --group ": "one\ntwo\n", "explain group ": "one\ntwo\n",
 		"status --sort c": "activity\nname\nphase\nage\nprovider\ncost\n", "pause group one ": "", "pause observer ": "",
 		"offers repin ": held + "\n", "offers repin " + held + " ": "", "demo --group ": "one\ntwo\n",
-		"explain group one ": "", "status -o w": "table\nwide\njson\nyaml\n", "offers add ": "",
+		"explain group one ": "", "status -o w": "table\nwide\njson\nyaml\n",
 	} {
 		words := strings.Split("__complete --hub edge --temporal-address "+s.flags.temporal+" "+line, " ")
 		out, _, err := command(s.ctx, words...)
@@ -248,6 +248,9 @@ func TestStatusOffersAndReload(t *testing.T) {
 	out, _, err := command(s.ctx, "__complete", "dev", "heal", "--dir", s.flags.dir, "")
 	require.NoError(t, err)
 	require.Equal(t, "genoa\nmilan\nturin\n:4\n", out)
+	out, _, err = command(s.ctx, "__complete", "offers", "add", "")
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(out, "\n:4\n"), "a command without flags for Temporal: %s", out)
 	require.Regexp(t, `(?m) CURRENT$[^$]*`+held+` .* unknown$`, s.cli("offers"))
 	require.Equal(t, "provider "+held+" is cordoned, 3 held, peering Established\n", s.cli("cordon", "provider", held))
 	require.Contains(t, s.cli("offers"), "Established,Cordoned")
