@@ -14,11 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// guided matches a file of a guide, and the commands that this test runs, each with its mark.
-var guided = regexp.MustCompile("(?s)<!-- (?:ran here: make (deploy-check)|rendered and validated: (\\S+)) -->\n\n   " +
-	"```[a-z]*\n(.*?)\n   ```")
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
 
 // TestSetupGuides runs the steps of both guides that are marked with `make deploy-check`, as printed. The consumer and
 // the provider are real API servers with Liqo's CRDs, its cluster id and its Deployment. The test then reads the
@@ -169,10 +167,10 @@ func followGuide(t *testing.T, kubeconfig, path, server string) (printed string)
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(here, filepath.Join(folder, "deploy")))
 	ran := 0
-	for _, m := range guided.FindAllStringSubmatch(string(text), -1) {
-		block := strings.ReplaceAll("\n"+m[3], "\n   ", "\n")
-		if m[1] == "" {
-			require.NoError(t, os.WriteFile(filepath.Join(folder, m[2]), []byte(block), 0o600))
+	for _, step := range testkit.Guide(t, path) {
+		block := step.Text
+		if step.File != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, step.File), []byte(block), 0o600))
 			continue
 		}
 		ran++

@@ -60,7 +60,7 @@ func TestInstalled(t *testing.T) {
 	require.NoError(t, err)
 	i := newInstallation(ctx, t)
 	r := newSteps(t)
-	blocks := guide(t)
+	blocks, _ := guide(t)
 	require.Len(t, blocks, 4, "setup, helm, the namespace, the pod")
 
 	i.run(ctx, strings.Replace(blocks[0], " setup ", " setup --network mode=none --tls-secret server-tls "+

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // address returns host:port of a cluster's API server.
@@ -95,7 +95,8 @@ func (i *installation) prepareCommands(ctx context.Context) {
 	path := filepath.Join(i.dir, "kubeconfig")
 	require.NoError(i.t, clientcmd.WriteToFile(*both, path))
 	require.NoError(i.t, os.Symlink(filepath.Join(sources(i.t), "deploy"), filepath.Join(i.dir, "deploy")))
-	for name, text := range guideFiles(i.t) {
+	_, files := guide(i.t)
+	for name, text := range files {
 		require.NoError(i.t, os.WriteFile(filepath.Join(i.dir, name), []byte(text), 0o600))
 	}
 	i.env = append(os.Environ(), "KUBECONFIG="+path, "HELM_CACHE_HOME="+i.dir, "HELM_CONFIG_HOME="+i.dir,
@@ -113,38 +114,19 @@ func withLibraries(ctx context.Context, t *testing.T, files map[string]string) m
 	return files
 }
 
-// guided matches the commands of the guide that make deploy-check runs, and its files.
-var guided = regexp.MustCompile("(?s)<!-- (?:ran here: make (deploy-check)|rendered and validated: (\\S+)) -->\n\n   " +
-	"```[a-z]*\n(.*?)\n   ```")
-
-// guide returns the guide's commands.
-func guide(t *testing.T) (commands []string) {
+// guide returns the commands of docs/install.md that make deploy-check runs, and the guide's files by name, without
+// values.yaml, which setup writes.
+func guide(t *testing.T) (commands []string, files map[string]string) {
 	t.Helper()
-	for _, m := range installGuide(t) {
-		if m[1] != "" {
-			commands = append(commands, indented(m[3]))
+	files = map[string]string{}
+	for _, step := range testkit.Guide(t, filepath.Join(sources(t), "docs", "install.md")) {
+		switch step.File {
+		case "":
+			commands = append(commands, step.Text)
+		case "values.yaml":
+		default:
+			files[step.File] = step.Text
 		}
 	}
-	return commands
+	return commands, files
 }
-
-// guideFiles returns the files of the guide by name, without values.yaml, which setup writes.
-func guideFiles(t *testing.T) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	for _, m := range installGuide(t) {
-		if m[2] != "" && m[2] != "values.yaml" {
-			files[m[2]] = indented(m[3])
-		}
-	}
-	return files
-}
-
-func installGuide(t *testing.T) [][]string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(sources(t), "docs", "install.md"))
-	require.NoError(t, err)
-	return guided.FindAllStringSubmatch(string(bytes.TrimSpace(text)), -1)
-}
-
-func indented(block string) string { return strings.ReplaceAll("\n"+block, "\n   ", "\n") }

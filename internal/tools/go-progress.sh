@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Runs go with the arguments, which must have -v and end with the packages, and prints a line every ten seconds while go
-# compiles. PACKAGES is the number of packages with an empty cache; without it the script counts them.
+# Runs go with the arguments, which must have -v, and prints a line every ten seconds while go compiles.
 #
 #   internal/tools/go-progress.sh build -v -o bin/ ./cmd/liqo-autoscaler
 set -euo pipefail
@@ -21,10 +20,9 @@ count() {
     fi
     if [ $SECONDS -ge $next ] && [ -n "$latest" ]; then
       next=$((SECONDS + 10))
-      PACKAGES=${PACKAGES:-$(go list -deps "$1" 2>/dev/null | wc -l)}
-      echo "  $SECONDS s: $started of at most $PACKAGES packages, $downloaded modules downloaded; now $latest"
+      echo "  $SECONDS s: $started packages, $downloaded modules downloaded; now $latest"
     fi
   done
 }
 
-go "$@" 2>&1 | count "${@: -1}" >&2
+go "$@" 2>&1 | count >&2
