@@ -47,6 +47,7 @@ var refusalCodes = map[fleet.RefusalKind]codes.Code{
 	fleet.RefusedPrecondition:   codes.FailedPrecondition,
 	fleet.RefusedExpired:        codes.DeadlineExceeded,
 	fleet.RefusedNotInitialised: codes.Unavailable,
+	fleet.RefusedOtherCluster:   codes.FailedPrecondition,
 }
 
 // nothingChanged reports whether a mutation that failed with err has certainly changed nothing. After any other error

@@ -49,6 +49,26 @@ func TestHubBelongsToOneCluster(t *testing.T) {
 	s.observe()
 	require.Equal(t, before.Revision, s.snapshot().Revision)
 
+	server := flow.NewGroups(s.temporal, s.hub, s.queue)
+	server.OfCluster("another")
+	for verb, call := range map[fleet.Verb]func() error{
+		fleet.Grow:    func() error { _, err := server.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err },
+		fleet.Pause:   func() error { _, err := server.Pause(s.ctx, s.spec.ID, true); return err },
+		fleet.Release: func() error { _, err := server.Release(s.ctx, s.spec.ID, []string{"x"}, fleet.Position{}); return err },
+		fleet.Shrink: func() error { // this position says that the group's history was reverted
+			_, err := server.Shrink(s.ctx, s.spec.ID, 1, fleet.Position{Epoch: before.Epoch, Revision: before.Revision + 1000})
+			return err
+		},
+	} {
+		err := call()
+		require.True(t, fleet.IsRefused(err, fleet.RefusedOtherCluster), "%s: %v", verb, err)
+		require.ErrorContains(t, err, "belongs to the cluster with UID "+uid, "and the caller is in the cluster with UID another")
+	}
+	require.Equal(t, before.Revision, s.snapshot().Revision)
+	server.OfCluster(uid)
+	_, err = server.Pause(s.ctx, s.spec.ID, true)
+	require.NoError(t, err)
+
 	hub := flow.NewHub(s.temporal, s.hub, s.queue)
 	require.ErrorIs(t, hub.Check(s.ctx, "another"), flow.ErrOtherCluster)
 	require.NoError(t, hub.Check(s.ctx, uid))

@@ -10,7 +10,7 @@ import (
 )
 
 // register registers the workflows and activities of a lane with its worker, by explicit name.
-func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
+func register(r worker.Registry, l workflows.Lane, a *activities.Activities, cluster workflows.Cluster) {
 	act := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
 			activities.NameDeliver: a.Deliver, activities.NameInspect: a.Inspect,
@@ -26,14 +26,14 @@ func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
 	for name, f := range act[l] {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	RegisterWorkflows(r, l)
+	RegisterWorkflows(r, l, cluster)
 }
 
-// RegisterWorkflows registers the workflows of a lane with its worker, or with a replayer of histories.
-func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
+// RegisterWorkflows registers the workflows of a lane with the worker of a cluster, or with a replayer of histories.
+func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane, cluster workflows.Cluster) {
 	flows := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
-			workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
+			workflows.TypeNodeGroup: cluster.NodeGroup, workflows.TypeProvider: workflows.Provider,
 			workflows.TypeHub: workflows.RunHub,
 		},
 		workflows.LaneDrivers: {

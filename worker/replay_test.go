@@ -152,7 +152,7 @@ func (s *scene) replay() {
 		DisableDeadlockDetection: true}) // otherwise a busy machine would count as a deadlock
 	require.NoError(s.t, err)
 	for _, lane := range workflows.Lanes {
-		worker.RegisterWorkflows(replayer, lane)
+		worker.RegisterWorkflows(replayer, lane, "")
 	}
 	replayed := 0
 	for _, lane := range workflows.Lanes {

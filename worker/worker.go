@@ -128,7 +128,7 @@ func lanes(o Options, a *activities.Activities) (all []worker.Worker) {
 	queue := o.Hub.TaskQueue(o.TaskQueue)
 	for _, lane := range workflows.Lanes {
 		w := worker.New(o.Temporal, lane.Queue(queue), laneOptions(o, lane, o.slots()))
-		register(w, lane, a)
+		register(w, lane, a, workflows.Cluster(o.Cluster))
 		all = append(all, w)
 	}
 	return all

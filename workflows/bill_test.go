@@ -42,7 +42,7 @@ func TestClosedGroupSendsItsBillToTheHub(t *testing.T) {
 					return nil
 				})
 			env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
-			env.ExecuteWorkflow(workflows.NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
+			env.ExecuteWorkflow(workflows.Cluster("").NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
 			require.True(t, env.IsWorkflowCompleted())
 			if c.want == 0 {
 				require.Empty(t, sent)
@@ -76,7 +76,7 @@ func TestGroupThatHandsOverItsBillRefusesBookings(t *testing.T) {
 			OnComplete: func(_ any, err error) { booked = err == nil },
 		}, fleet.Request{Delta: 1, Operation: fleet.Operation{ID: "late", GiveUpAt: now.Add(time.Hour)}})
 	}, 90*time.Second)
-	env.ExecuteWorkflow(workflows.NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
+	env.ExecuteWorkflow(workflows.Cluster("").NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
 	require.True(t, env.IsWorkflowCompleted())
 	require.False(t, booked)
 }

@@ -16,7 +16,7 @@ import (
 
 // registered are the workflows that a worker registers, see worker.RegisterWorkflows.
 var registered = map[string]any{
-	workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
+	workflows.TypeNodeGroup: workflows.Cluster("").NodeGroup, workflows.TypeProvider: workflows.Provider,
 	workflows.TypePeering: workflows.Peering, workflows.TypeUnpeering: workflows.Unpeering,
 	workflows.TypeScaleOut: workflows.ScaleOut, workflows.TypeScaleIn: workflows.ScaleIn,
 	workflows.TypeUndo: workflows.Undo, workflows.TypeHub: workflows.RunHub,

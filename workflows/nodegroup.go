@@ -12,10 +12,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
+// Cluster is the UID of the consumer cluster for which a worker runs workflows. "" is an unknown cluster.
+type Cluster string
+
 // NodeGroup is the workflow with one group's Ledger; it never completes on its own. Its update handlers only book. Its
 // loop starts the drivers that do the work, and never waits for their end. When an operator cancels it, it closes and
 // leaves all nodes unchanged. The server's next Refresh starts it again, and it recovers.
-func NodeGroup(ctx workflow.Context, in EntityInput) error {
+func (c Cluster) NodeGroup(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	g := &nodeGroup{
 		ctx: ctx, entity: e, views: e.channel(SignalViews), facts: e.channel(SignalFacts),
@@ -31,7 +34,7 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 		g.ledger.Restore()
 	}
 	for _, verb := range fleet.Verbs { // the SDK runs handlers before the main coroutine
-		if err := g.handle(ctx, verb); err != nil {
+		if err := g.handle(ctx, verb, c); err != nil {
 			return err
 		}
 	}
@@ -84,8 +87,9 @@ type nodeGroup struct {
 
 // handle registers one operation as an update. The update's validator refuses an operation without an event in the
 // history. The handler checks again, because validators do not run on replay, and two updates may be validated before
-// either runs.
-func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
+// either runs. Only the validator compares the caller's cluster with the worker's cluster, because the history does not
+// contain the worker's cluster.
+func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb, own Cluster) error {
 	do := func(ctx workflow.Context, r fleet.Request) (fleet.Receipt, error) {
 		now := workflow.Now(ctx)
 		g.entity.woken = true
@@ -105,6 +109,9 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 		return receipt, nil
 	}
 	validate := func(ctx workflow.Context, r fleet.Request) error {
+		if err := r.CheckCluster(string(own)); err != nil {
+			return refusal(ctx, err)
+		}
 		if g.closing {
 			return refusal(ctx, g.closed())
 		}

@@ -216,7 +216,7 @@ func TestStartsOfALargeSpecFit(t *testing.T) {
 	}
 	env.RegisterActivityWithOptions(deliver, activity.RegisterOptions{Name: activities.NameDeliver})
 	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
-	env.ExecuteWorkflow(workflows.NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
+	env.ExecuteWorkflow(workflows.Cluster("").NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
 	require.True(t, env.IsWorkflowCompleted())
 	require.Equal(t, instances, started)
 	require.Greater(t, all, 512<<10)

@@ -167,6 +167,7 @@ const (
 	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled
 	RefusedExpired        RefusalKind = "Expired"        // the caller stopped waiting before the operation ran
 	RefusedNotInitialised RefusalKind = "NotInitialised" // the entity has not recovered yet, or has no spec yet
+	RefusedOtherCluster   RefusalKind = "OtherCluster"   // the caller's cluster does not own the hub
 )
 
 // Refusal reports that an operation changed nothing, with the reason.

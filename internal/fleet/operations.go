@@ -47,6 +47,9 @@ type Request struct {
 	Notice GroupNotice `json:"notice,omitzero"`
 	// Paused reports whether the group must stop starting instances.
 	Paused bool `json:"paused,omitempty"`
+	// Cluster is the UID of the caller's consumer cluster, or "" if the caller does not know it. A worker of another
+	// cluster refuses the request.
+	Cluster string `json:"cluster,omitempty"`
 	// Trace is the caller's span, a W3C traceparent. The work on the booked or released instances belongs to the same
 	// trace. It affects no decision.
 	Trace string `json:"trace,omitempty"`
@@ -62,6 +65,16 @@ type Call struct {
 // request returns the call as a request of its own.
 func (r Request) request(c Call) Request {
 	return Request{Operation: c.Operation, Seen: r.Seen, Names: c.Names, Trace: c.Trace}
+}
+
+// CheckCluster returns a refusal if the request comes from a cluster other than the worker's cluster. An unknown UID, "",
+// is not checked.
+func (r Request) CheckCluster(own string) error {
+	if r.Cluster == "" || own == "" || r.Cluster == own {
+		return nil
+	}
+	return Refuse(RefusedOtherCluster, fmt.Sprintf("this hub belongs to the cluster with UID %s, and the caller is in the "+
+		"cluster with UID %s: choose another hub for this cluster", own, r.Cluster))
 }
 
 // Verb names an operation. It is the name of the update on the wire.

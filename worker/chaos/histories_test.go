@@ -193,7 +193,7 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 			return 0, 0, err
 		}
 		for _, lane := range workflows.Lanes {
-			worker.RegisterWorkflows(replayer, lane)
+			worker.RegisterWorkflows(replayer, lane, "")
 		}
 		of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
 		if err := replayer.ReplayWorkflowHistoryWithOptions(devserver.Quiet(), h, of); err != nil {

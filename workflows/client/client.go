@@ -63,6 +63,8 @@ type base struct {
 	now       func() time.Time
 	// offset is the last known difference between the workflows' clock and ours, in nanoseconds.
 	offset atomic.Int64
+	// cluster is the UID of this process's consumer cluster, once it is known.
+	cluster atomic.Pointer[string]
 }
 
 func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
@@ -82,7 +84,7 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	if errors.As(err, &app) {
 		switch kind := fleet.RefusalKind(app.Type()); kind {
 		case fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedSpending, fleet.RefusedPrecondition, fleet.RefusedExpired,
-			fleet.RefusedNotInitialised:
+			fleet.RefusedNotInitialised, fleet.RefusedOtherCluster:
 			var at time.Time
 			if app.HasDetails() && app.Details(&at) == nil {
 				b.recordClock(at)

@@ -26,6 +26,10 @@ func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }
 
+// OfCluster sets the UID of this process's consumer cluster. Each later operation contains the UID, and the workers of
+// another cluster refuse the operation. OfCluster is safe for concurrent use.
+func (g *Groups) OfCluster(uid string) { g.cluster.Store(&uid) }
+
 // Configure applies a spec and stores the server's notice about it. It starts the group if the group does not run. It
 // is idempotent.
 func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
@@ -193,6 +197,9 @@ func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.
 // send sends an operation once. It updates the clock's offset from the time in the receipt.
 func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (receipt fleet.Receipt, err error) {
+	if uid := g.cluster.Load(); uid != nil {
+		r.Cluster = *uid
+	}
 	err = g.update(ctx, group, verb, r, &receipt, start)
 	if err != nil {
 		return fleet.Receipt{}, err

@@ -90,7 +90,8 @@ invalid version is logged, and the previous one stays in use.`,
 			g.Go(func() error { offered.Run(ctx); return nil })
 			g.Go(func() error { return temporal.Await(ctx, t, logger) })
 			g.Go(func() error {
-				return markets.OwnsHub(ctx, flow.NewHub(t, workflows.Hub(cfg.Hub), c.TaskQueue), logger)
+				hub := flow.NewHub(t, workflows.Hub(cfg.Hub), c.TaskQueue)
+				return markets.OwnsHub(ctx, hub, groups.OfCluster, logger)
 			})
 			g.Go(func() error { return grpcserver.Serve(ctx, listener, server, transport) })
 			return g.Wait()

@@ -96,10 +96,10 @@ const (
 )
 
 // OwnsHub checks immediately, and then every minute until ctx ends, whether the hub belongs to the cluster of this
-// process. It returns flow.ErrOtherCluster when the hub belongs to another cluster, and nil when ctx ends. The server
+// process. It passes the cluster's UID to known before each check. It returns flow.ErrOtherCluster when the hub belongs to another cluster, and nil when ctx ends. The server
 // accepts calls before the first check has succeeded. Outside a cluster and without a kubeconfig OwnsHub cannot check:
 // it logs this once and returns nil.
-func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logger) error {
+func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, known func(uid string), log *slog.Logger) error {
 	access, err := serve.Consumer(f.kubeconfig)
 	if err != nil {
 		log.Info("cannot check whether the hub belongs to this cluster: no access to a cluster", "error", err)
@@ -113,6 +113,7 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 	for pause := ownsRetry; ; {
 		uid, err := ClusterUID(ctx, client)
 		if err == nil {
+			known(uid)
 			bounded, cancel := context.WithTimeout(ctx, uidBound)
 			err = hub.Check(bounded, uid)
 			cancel()
