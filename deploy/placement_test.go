@@ -89,6 +89,22 @@ func TestPodsStayOffVirtualNodes(t *testing.T) {
 	require.Nil(t, worker("keepOffVirtualNodes=false").Affinity)
 }
 
+// TestPodsHaveThePriorityOfClusterAutoscaler checks that all pods of the chart have the priority class that Cluster
+// Autoscaler's pods usually have, and none if the value is empty.
+func TestPodsHaveThePriorityOfClusterAutoscaler(t *testing.T) {
+	for class, args := range map[string][]string{
+		"system-cluster-critical": nil,
+		"":                        {"--set", "priorityClassName="},
+		"own":                     {"--set", "priorityClassName=own"},
+	} {
+		specs := podSpecs(render(t, "plaintext", append(args, "--set", "temporal.setup.enabled=true")...))
+		require.Greater(t, len(specs), 3)
+		for name, pod := range specs {
+			require.Equal(t, class, pod.PriorityClassName, name)
+		}
+	}
+}
+
 // TestReplicasAreSpreadOverNodes checks that replicas are spread over nodes by default, by the labels of their own
 // pods. The spread is a preference and never a requirement.
 func TestReplicasAreSpreadOverNodes(t *testing.T) {

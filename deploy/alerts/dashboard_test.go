@@ -55,3 +55,35 @@ func ofOneInstallation(t *testing.T, title, expr string) {
 		}
 	}
 }
+
+// TestDashboardShowsNoNormalAnswerAsAProblem checks that the panels of problems contain no line for a normal answer or
+// for a provider without a problem, that the costs have panels, and that durations of scale-outs have fine buckets.
+func TestDashboardShowsNoNormalAnswerAsAProblem(t *testing.T) {
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, "deploy/helm/liqo-autoscaler/files/dashboard.json")), &board))
+	expressions := map[string]string{}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			expressions[p.Title] += target.Expr + "\n"
+		}
+	}
+	for title, part := range map[string]string{
+		"Failed calls to Temporal per minute":              `status_code!~"ALREADY_EXISTS|NOT_FOUND"`,
+		"Failed calls of Cluster Autoscaler per minute":    `code!~"OK|Unimplemented|NotFound"`,
+		"Providers with a condition":                       "> 0",
+		"Cost per hour":                                    "liqo_autoscaler_cost_per_hour{",
+		"Cost this month":                                  "liqo_autoscaler_cost_month{",
+		"Cost per hour by provider":                        "by (provider, currency)",
+		"Cost this month and monthly limits":               "liqo_autoscaler_spending_limit{",
+		"Target size, offered maximum, configured maximum": "liqo_autoscaler_group_offered_max_size{",
+		// The SDK's histogram of workflows has no bucket between 60 and 300 seconds.
+		"Scale-out duration": "liqo_autoscaler_scale_out_duration_seconds_bucket{",
+	} {
+		require.Contains(t, expressions[title], part, title)
+	}
+}
