@@ -30,5 +30,5 @@ cat "$dir"/*.json | awk -F'": ' '
   /^\t\t"Package"/ { package = $2 }
   /^\t\t"Cmd(User|Sys)"/ { cpu += $2 / 1e9 }
   /^\t}/ && cpu > 0 { gsub(/[",]/, "", mode); gsub(/[",]/, "", package); n++; all += cpu; print cpu, mode, package }
-  END { printf "%.0f of CPU time in %d packages and programs\n", all, n >"/dev/stderr" }' | sort -rn | head -30 |
-  awk '{ printf "| %.1f | %s%s |\n", $1, $2 == "link" ? "linking " : "", $3 }'
+  END { printf "%.0f of CPU time in %d packages and programs\n", all, n >"/dev/stderr" }' | sort -rn |
+  awk 'NR <= 30 { printf "| %.1f | %s%s |\n", $1, $2 == "link" ? "linking " : "", $3 }'
