@@ -110,7 +110,7 @@ check: build language $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## f
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, attack, pods, installed, two-autoscalers, renewal, rights, production, bundled or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, attack, pods, installed, two-autoscalers, renewal, rights, production, faults, bundled or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE) $(if $(CA_BIN),CA_BIN=$(abspath $(CA_BIN))) $(if $(LIQO_SOURCE),LIQO_SOURCE=$(abspath $(LIQO_SOURCE)))
 
 .PHONY: e2e-all
@@ -142,11 +142,16 @@ SHAPES ?=
 PROBE ?= 1
 ROUNDS ?= 2
 CELLS ?= 10x20,50x200,200x1000
-RTTS ?= 0,25,100,250
+RTTS ?=
+RTTS_hub := 0,25,100,250
+RTTS_thousand := 0,250
+THOUSAND ?= 1000
 OLD ?=
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5; SUITE=thousand: 1,000 nodes on 20 and on 1,000 offers
 ifeq ($(SUITE),hub)
-	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(RTTS) $(if $(OLD),-old $(OLD))
+	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(or $(RTTS),$(RTTS_hub)) $(if $(OLD),-old $(OLD))
+else ifeq ($(SUITE),thousand)
+	go -C e2e test ./hub -run '^TestThousand$$' -count=1 -v -timeout 8h -thousand $(THOUSAND) -rtts $(or $(RTTS),$(RTTS_thousand))
 else ifeq ($(SUITE),refuse)
 	go test -run '^$$' -bench Refuse -benchtime 1x ./discovery/server
 	go -C e2e test ./attack -run '^TestServer$$' -count=1 -v -timeout 15m
@@ -200,7 +205,7 @@ docs-check: temporal $(BIN)/helm ## run the steps of README and the guides that 
 	go test ./cmd/liqo-autoscaler -run '^TestGuides$$' -count=1 -v -timeout 90m -args -docs-check
 
 .PHONY: recording
-recording: ## record docs/images anew, with asciinema, npm and chromium; needs the ports of `make run`
+recording: ## record docs/images again, with asciinema, chromium, prometheus and npm; needs the ports of `make run`
 	@docs/record.sh
 
 .PHONY: mutate
@@ -232,7 +237,7 @@ verify: ## fail if `make update` would change anything; runs it in a copy
 	git -C "$$copy" add -A -N && git -C "$$copy" --no-pager diff --exit-code || { echo "what is generated is not up to date: run make update and read the diff"; exit 1; }
 
 .PHONY: histories
-histories: temporal ## record workflows' histories anew, which after a release must not be needed
+histories: temporal ## record the histories of workflows again; not needed after the first release
 	rm -rf workflows/testdata/histories
 	go test ./worker -count=1 -timeout 30m -record
 

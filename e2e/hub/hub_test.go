@@ -68,7 +68,7 @@ func parse(t *testing.T, text, rtt string) cell {
 		require.NoError(t, err)
 		numbers[n] = number
 	}
-	return cell{groups: numbers[0], offers: numbers[1], rtt: time.Duration(numbers[2]) * time.Millisecond}
+	return cell{groups: numbers[0], offers: numbers[1], room: 2, rtt: time.Duration(numbers[2]) * time.Millisecond}
 }
 
 // root returns the folder of the main module.
@@ -114,7 +114,7 @@ func growth(t *testing.T, s *temporal.Small) int64 {
 	return used(t, s.File) - before
 }
 
-// pass lets time pass and calls do every ten seconds, as CA calls Refresh.
+// pass waits for the time d, and calls the function do every ten seconds, as CA calls Refresh.
 func pass(t *testing.T, d time.Duration, do func() error) {
 	t.Helper()
 	tick, end := time.NewTicker(10*time.Second), time.After(d)

@@ -61,12 +61,13 @@ func requests(t *testing.T, s *temporal.Small) map[string]float64 {
 	return out
 }
 
-// billed lists the operations that Temporal Cloud bills, as far as a worker at rest may use them.
+// billed lists those operations that Temporal Cloud bills and that a worker at rest may use.
 var billed = []string{"StartWorkflowExecution", "SignalWorkflowExecution", "SignalWithStartWorkflowExecution",
 	"UpdateWorkflowExecution", "ExecuteMultiOperation", "RespondActivityTaskCompleted", "RespondActivityTaskFailed",
 	"RecordActivityTaskHeartbeat", "QueryWorkflow"}
 
-// sum adds up the increase of these operations, or of all.
+// sum returns by how much the counts of the given operations have increased from before to after. Without operations
+// it counts all.
 func sum(before, after map[string]float64, of ...string) (n float64) {
 	for operation, count := range after {
 		if len(of) == 0 || strings.Contains(" "+strings.Join(of, " ")+" ", " "+operation+" ") {

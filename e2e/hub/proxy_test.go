@@ -71,7 +71,7 @@ func later(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// The proxy adds the round trip. The machine itself adds only its own delay.
+// Through the proxy, a round trip takes at least the time with which the proxy was started.
 func TestProxyAddsTheRoundTrip(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

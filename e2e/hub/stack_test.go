@@ -24,6 +24,7 @@ import (
 // cell describes one hub that is measured.
 type cell struct {
 	groups, offers int
+	room           int // for nodes in each offer
 	rtt            time.Duration
 }
 
@@ -94,7 +95,7 @@ func (s *stack) start(program, name string, args ...string) *proc.Process {
 	return p
 }
 
-// files writes the world, the offers and the node groups. Each offer has room for two nodes, and all prices differ.
+// files writes the world, the offers and the node groups. All prices differ.
 func (s *stack) files(c cell) {
 	s.t.Helper()
 	w, err := sim.Open(s.in("world.json"))
@@ -113,7 +114,7 @@ func (s *stack) files(c cell) {
 		id := fmt.Sprintf("p%d", n)
 		require.NoError(s.t, os.WriteFile(s.in(id+".kubeconfig"), w.Kubeconfig(id), 0o600))
 		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, price: %.4f, lingerSeconds: 600, "+
-			"lendable: {cpu: 4, memory: 8Gi, pods: 220}}\n", id, id, 1+float64(n)/1000)
+			"lendable: {cpu: %d, memory: %dGi, pods: %d}}\n", id, id, 1+float64(n)/1000, 2*c.room, 4*c.room, 110*c.room)
 	}
 	groups.WriteString("defaults:\n  max: 1000\n  shape: {cpu: \"2\", memory: 4Gi, pods: \"110\"}\n" +
 		"  budgets: {unready: 60s}\nnodeGroups:\n")
@@ -125,7 +126,7 @@ func (s *stack) files(c cell) {
 	s.world = w
 }
 
-// call runs do with the timeout of CA's calls.
+// call runs the function do with the timeout of CA's calls.
 func (s *stack) call(do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()
@@ -164,8 +165,8 @@ func (s *stack) running(group int) (n int, err error) {
 	return n, err
 }
 
-// until waits until this number of instances of a group run, with a Refresh every second, as CA does. It returns the
-// waiting time.
+// until waits until the number of running instances of a group is want. In the meantime it calls Refresh every
+// second, as CA does. It returns the waiting time.
 func (s *stack) until(limit time.Duration, group, want int) time.Duration {
 	s.t.Helper()
 	began, refreshed := time.Now(), time.Now()

@@ -1,5 +1,5 @@
-// Package player acts as Cluster Autoscaler for one group, in tests in which CA's own loop would hide the answers of
-// the group.
+// Package player acts as Cluster Autoscaler for one node group. It is for tests that must see each answer of the
+// group, which CA's own loop would hide.
 package player
 
 import (
@@ -19,18 +19,19 @@ import (
 // timeout is CA's own timeout for a call.
 const timeout = 5 * time.Second
 
-// Player acts as CA for one group. In each loop it calls Refresh, reads, and requests the nodes that are missing from
-// the wanted number. It never repeats a call: in the next loop it sees the effect of a call whose answer was lost.
+// Player acts as CA for one group. In each loop it calls Refresh, reads the group, and requests as many nodes as are
+// missing from the wanted number. It never repeats a call. If the answer to a call is lost, the next loop reads the
+// effect of the call.
 type Player struct {
 	T      *testing.T // the running part of the test
 	Wanted int
-	Grown  []time.Duration // durations of the answered IncreaseSize calls
+	Grown  []time.Duration // durations of the IncreaseSize calls that succeeded
 
 	group  string
 	client protos.CloudProviderClient
 }
 
-// New connects to any of the addresses that answers.
+// New returns a Player that connects to an address that answers.
 func New(t *testing.T, group string, addresses ...string) *Player {
 	t.Helper()
 	conn, err := ca.Dial(insecure.NewCredentials(), addresses...)
@@ -50,12 +51,12 @@ func (a *Player) Group() string { return a.group }
 // Picture is the state of the group as CA sees it.
 type Picture struct {
 	Target  int
-	Listed  []string        // ids of the instances that count
-	Running map[string]bool // by these ids
+	Listed  []string        // ids of the listed instances that are not being deleted
+	Running map[string]bool // the listed instances that run
 	Failed  []string
 }
 
-// Until waits for a condition.
+// Until waits until check returns nil. If the limit passes, the test fails.
 func (a *Player) Until(limit time.Duration, what string, check func() error) {
 	a.T.Helper()
 	testkit.Until(a.T, limit, what, check)
@@ -92,7 +93,8 @@ func (a *Player) Look() (Picture, error) {
 	return p, nil
 }
 
-// Loop runs one loop of CA. When more nodes exist than wanted, it ends the test, because a step was done twice.
+// Loop runs one loop of CA. If the target size is higher than Wanted, the test fails, because a step was done twice.
+// If Wanted is 0, Loop removes all instances instead.
 func (a *Player) Loop() error {
 	seen, err := a.Look()
 	if err != nil {
@@ -103,7 +105,7 @@ func (a *Player) Loop() error {
 	}
 	switch missing := a.Wanted - seen.Target; {
 	case missing > 0:
-		return a.grow(missing)
+		return a.Grow(missing)
 	case missing < 0 && a.Wanted > 0:
 		a.T.Fatalf("%d wanted, and the target is %d: %v", a.Wanted, seen.Target, seen.Listed)
 	case missing < 0:
@@ -112,7 +114,8 @@ func (a *Player) Loop() error {
 	return nil
 }
 
-func (a *Player) grow(delta int) error {
+// Grow requests delta more nodes, with one call.
+func (a *Player) Grow(delta int) error {
 	ctx, cancel := context.WithTimeout(a.T.Context(), timeout)
 	defer cancel()
 	began := time.Now()
@@ -124,7 +127,7 @@ func (a *Player) grow(delta int) error {
 	return err
 }
 
-// Remove deletes instances, by their ids.
+// Remove deletes the instances with these ids.
 func (a *Player) Remove(ids []string) error {
 	ctx, cancel := context.WithTimeout(a.T.Context(), timeout)
 	defer cancel()
