@@ -40,7 +40,7 @@ func readSchema(t *testing.T) *schema {
 	return &s
 }
 
-// Every object with fixed keys refuses other keys. values.yaml and the schema have the same keys.
+// Every object whose keys are fixed refuses other keys. values.yaml and the schema have the same keys.
 func TestSchemaRefusesUnknownKeys(t *testing.T) {
 	root := readSchema(t)
 	var walk func(path string, s *schema)
@@ -70,10 +70,10 @@ func TestSchemaRefusesUnknownKeys(t *testing.T) {
 			s = root.Definitions[name]
 		}
 		given, ok := values.(map[string]any)
-		if !ok || s.Properties == nil || len(given) == 0 { // the whole object is optional
+		if !ok || s.Properties == nil || len(given) == 0 { // the values may omit the whole object
 			return
 		}
-		// these keys are helm's own values
+		// helm itself adds the key global
 		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" })
 		require.Equal(t, want, slices.Sorted(maps.Keys(given)), "keys of values.yaml at %s", path)
 		for key := range given {
@@ -83,7 +83,7 @@ func TestSchemaRefusesUnknownKeys(t *testing.T) {
 	compare("", values, root)
 }
 
-// The schema and the code have the same keys for node groups and offers.
+// For node groups and offers, the schema has the same keys as the code.
 func TestSchemaHasTheKeysOfTheCode(t *testing.T) {
 	root := readSchema(t)
 	for name, of := range map[string]reflect.Type{
@@ -107,6 +107,38 @@ func TestSchemaHasTheKeysOfTheCode(t *testing.T) {
 	require.Equal(t, taint, slices.Sorted(maps.Keys(root.Definitions["taint"].Properties)))
 }
 
+// TestChartAcceptsTheKeysOfTheConfig compares the chart's schema with the generated schema of the config file. Both
+// have the same keys at every depth, for node groups, their defaults and the limits.
+func TestChartAcceptsTheKeysOfTheConfig(t *testing.T) {
+	root := readSchema(t)
+	raw, err := os.ReadFile("../grpcserver/config/schema.json")
+	require.NoError(t, err)
+	var generated schema
+	require.NoError(t, json.Unmarshal(raw, &generated))
+	var compare func(path string, code, chart *schema)
+	compare = func(path string, code, chart *schema) {
+		if name, ok := strings.CutPrefix(chart.Ref, "#/definitions/"); ok {
+			chart = root.Definitions[name]
+		}
+		if code.Items != nil {
+			require.NotNil(t, chart.Items, path)
+			compare(path+"[]", code.Items, chart.Items)
+		}
+		if code.Properties == nil {
+			return
+		}
+		require.Equal(t, slices.Sorted(maps.Keys(code.Properties)), slices.Sorted(maps.Keys(chart.Properties)), path)
+		for key, of := range code.Properties {
+			compare(path+"."+key, of, chart.Properties[key])
+		}
+	}
+	for key, value := range map[string]string{"nodeGroups": "nodeGroups", "defaults": "nodeGroupDefaults",
+		"limits": "limits"} {
+		require.NotNil(t, generated.Properties[key], key)
+		compare(value, generated.Properties[key], root.Properties[value])
+	}
+}
+
 func keysOf(of reflect.Type) (keys []string) {
 	for _, field := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -118,7 +150,7 @@ func keysOf(of reflect.Type) (keys []string) {
 	return keys
 }
 
-// The chart refuses values with which an installation could not work, and names the reason.
+// The chart refuses values with which an installation cannot work. The error contains the reason.
 func TestImpossibleValuesAreRefused(t *testing.T) {
 	for _, test := range []struct{ set, change, says string }{
 		{"plaintext", "worker.replicas=3", "Additional property replicas is not allowed"},
