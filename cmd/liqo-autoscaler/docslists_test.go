@@ -3,6 +3,7 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// firstColumn returns the texts in backquotes in the first column of the table with this header.
+// firstColumn returns the texts in backquotes in the first column of the table that has this header.
 func firstColumn(t *testing.T, path, head string) (names []string) {
 	t.Helper()
 	_, table, found := strings.Cut(document(t, path), head+"\n")
@@ -55,7 +56,7 @@ func TestDocumentedLabels(t *testing.T) {
 	assert.Equal(t, slices.Compact(keys), slices.Compact(named))
 }
 
-// Workflows set every search attribute that a document names. The chart's README names every search attribute.
+// The workflows set every search attribute that a document names. The chart's README names all search attributes.
 func TestDocumentedSearchAttributes(t *testing.T) {
 	named := regexp.MustCompile(`\bLiqo(?:Group|Instance|Provider|Phase|Hub|Node)\b`)
 	found := 0
@@ -74,7 +75,7 @@ func TestDocumentedSearchAttributes(t *testing.T) {
 	}
 }
 
-// `make help` lists every suite of e2e. Each suite that a document names exists.
+// `make help` lists every suite of the module e2e. Each suite that a document names exists.
 func TestDocumentedSuites(t *testing.T) {
 	makefile := document(t, "e2e/Makefile")
 	all := regexp.MustCompile(`(?m)^all: (.*)$`).FindStringSubmatch(makefile)
@@ -95,6 +96,37 @@ func TestDocumentedSuites(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 10)
+}
+
+// TestDocumentedEvents checks that docs/operations.md lists exactly the reasons of our Events.
+func TestDocumentedEvents(t *testing.T) {
+	var reasons []string
+	constant := regexp.MustCompile(`(?m)^\sReason\w+\s+Reason\s+= "(\w+)"`)
+	for _, m := range constant.FindAllStringSubmatch(document(t, "activities/events.go"), -1) {
+		reasons = append(reasons, m[1])
+	}
+	require.Greater(t, len(reasons), 15)
+	slices.Sort(reasons)
+	named := firstColumn(t, "docs/operations.md", "| reason | about | means |")
+	slices.Sort(named)
+	assert.Equal(t, reasons, named)
+}
+
+// TestFilesOfChangesExist checks that each path on the page docs/contributing/changes.md exists.
+func TestFilesOfChangesExist(t *testing.T) {
+	page := document(t, "docs/contributing/changes.md")
+	folders := strings.NewReplacer("chart/", charts[0]+"/", "show/", "cmd/liqo-autoscaler/show/")
+	found := 0
+	for _, m := range regexp.MustCompile("`([a-z0-9./_-]+/[A-Za-z0-9./_-]+)`").FindAllStringSubmatch(page, -1) {
+		path := m[1]
+		if strings.HasPrefix(path, "chart/") || strings.HasPrefix(path, "show/") {
+			path = folders.Replace(path)
+		}
+		found++
+		_, err := os.Stat("../../" + path)
+		assert.NoError(t, err)
+	}
+	require.Greater(t, found, 40)
 }
 
 // docs/reference/workflows.md lists exactly the signals, queries and updates that exist.

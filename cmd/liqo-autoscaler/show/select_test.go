@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// many returns 200 groups. All are idle except three: one grows, one has a failed instance, and one has a node that is
+// many returns 200 groups. Three groups are active: one grows, one has a failed instance, and one has a node that is
 // not ready.
 func many() show.Status {
 	var all []fleet.Snapshot
@@ -33,7 +33,17 @@ func many() show.Status {
 	return show.StatusOf(nil, all...)
 }
 
-// names returns the names of the first groups of the status and of the first instances.
+// TestPhasesAreThoseOfTheMachine checks that --phase accepts each phase of the machine, and NotReady.
+func TestPhasesAreThoseOfTheMachine(t *testing.T) {
+	want := []string{show.NotReady}
+	for _, row := range fleet.Machine {
+		want = append(want, string(row.Phase))
+	}
+	require.ElementsMatch(t, want, show.Phases)
+}
+
+// names returns the names of the first groups and of the first instances of the status, at most the given number of
+// each.
 func names(s show.Status, most int) (groups, instances []string) {
 	for _, g := range s.Groups[:min(most, len(s.Groups))] {
 		groups = append(groups, g.Name)
@@ -44,7 +54,7 @@ func names(s show.Status, most int) (groups, instances []string) {
 	return groups, instances
 }
 
-// In a large hub, the status lists the active groups first.
+// For a hub with many groups, status lists the active groups first.
 func TestActiveGroupsComeFirst(t *testing.T) {
 	for order, want := range map[string][][]string{
 		"activity": {{"team-170", "team-190", "team-150", "team-0"}, {"team-170-a-1", "team-190-a-1", "team-150-a-1",
@@ -110,7 +120,7 @@ func TestWrongSelectionsAreRefused(t *testing.T) {
 	require.ErrorContains(t, (&show.Selection{Providers: []string{"[-]"}}).Check(), `--provider "[-]": syntax error`)
 }
 
-// The lines of a watch contain dates, because a watch may run for days. They fit into narrow terminals.
+// The lines of a watch contain dates, because a watch may run for days. On a narrow terminal the lines are shorter.
 func TestChangesHaveDates(t *testing.T) {
 	c := show.Changes(fleet.Snapshot{}, snapshots()[0], alone)[5]
 	c.At = time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
@@ -124,7 +134,7 @@ func TestChangesHaveDates(t *testing.T) {
 	require.Regexp(t, `^11-20 12:00:00  standard-\S+-6 +Failed turin\n    Unreachable: .*…\n$`, printed(output.Style{Width: 60}))
 }
 
-// For a group that only shrinks, max equals the target size, as for Cluster Autoscaler.
+// A group can only shrink. Its max equals its target size in status, as in the answer to Cluster Autoscaler.
 func TestMaxOfARetiredGroupIsItsTarget(t *testing.T) {
 	s := snapshots()[0]
 	s.Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
