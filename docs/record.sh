@@ -67,7 +67,7 @@ bin/temporal workflow cancel -w peering/milan >/dev/null
 wait $!
 instance=$(bin/liqo-autoscaler status | awk '$3 == "Ready" { print $1; exit }')
 run=$(bin/temporal workflow describe -w "scale-out/$instance" -o json | awk -F'"' '/"runId"/ { print $4; exit }')
-picture timeline.png 900 "$ui/scale-out%2F$instance/$run/timeline"
+picture timeline.png 1080 "$ui/scale-out%2F$instance/$run/history"
 bin/liqo-autoscaler dev heal milan
 bin/liqo-autoscaler demo --return >/dev/null
 
