@@ -2,10 +2,11 @@
 // messages between workflows. Temporal may run an activity twice or interrupt it at any point. Each activity reports a
 // failure as fleet.Failure (errors.go).
 //
-// The activity that learns a fact sends it to the workflows that need it. Select sends the driver's view to the group,
-// and the request for a hold to the provider. Join and Return send the driver's last view. Establish and RemovePeering
-// send a report to the provider. Long work runs in short passes (passes.go), so a step that waits for another workflow
-// does not occupy a slot of the worker. Only Join occupies its slot for its whole budget.
+// If an activity learns something that other workflows need, this activity sends it to them. Select sends its view of
+// the instance to the group, and the request for a hold to the provider. Join and Return send the final view (Ready
+// or Released) to the group. Establish and RemovePeering send a report to the provider. Long work runs in short
+// passes (passes.go), so a step occupies no slot of the worker while it waits for its next pass. Only Join occupies
+// its slot for its whole budget.
 package activities
 
 import (
@@ -35,31 +36,33 @@ const (
 )
 
 // Catalog lists the offers from a short-lived cache (discovery.Recent), so a burst of scale-outs does not query the
-// sources for each instance. It blocks while the sources are read, and returns the skipped offers as problems.
+// sources for each instance. It blocks while the sources are read, and returns a problem for each offer that it
+// skips.
 type Catalog interface {
 	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
 }
 
-// Messages sends messages to the entities: the NodeGroup and Provider workflows. Every method blocks until Temporal has
-// stored the message, and is idempotent. Concurrent calls in one process share a message. View returns
-// fleet.ErrNotRunning when the group does not run. Holds and Report start a provider that does not run.
+// Messages sends messages to the entities: the NodeGroup and Provider workflows. Every method blocks until Temporal
+// has stored the message, and is idempotent. Calls that run concurrently in one process may be combined into one
+// message. View returns fleet.ErrNotRunning when the group does not run. Holds and Report start a provider that does
+// not run.
 type Messages interface {
 	View(ctx context.Context, group string, v fleet.View) error
 	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
 	Report(ctx context.Context, provider string, r fleet.PeeringReport) error
 }
 
-// Entities reads the state that the entities publish, without a worker.
+// Entities reads the state that the entities publish. These reads need no worker.
 type Entities interface {
-	// Remembered returns a provider as it was last read, and the age of that read. For a provider that was never read
-	// it returns zero and an age of more than a year. It does not call Temporal.
+	// Remembered returns the provider's state from the last read, and the age of that read. For a provider that was
+	// never read it returns the zero state and an age of more than a year. It does not call Temporal.
 	Remembered(provider string) (s fleet.ProviderSnapshot, age time.Duration)
 	// Provider returns a provider's state, at most half a second old. Status reads the state now. Both return
 	// fleet.ErrNotRunning when the provider does not run.
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
-	// Before returns the last state that the previous, closed workflow of the provider published; zero when Temporal no
-	// longer lists such a workflow.
+	// Before returns the last state that the provider's previous workflow published before it was closed. It returns
+	// zero when Temporal no longer lists a closed workflow of the provider.
 	Before(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 	// Group reads a node group's state now. It returns fleet.ErrNotRunning when the group does not run.
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
@@ -76,7 +79,8 @@ type Records interface {
 
 // Workflows starts, signals, describes and ends single workflows.
 type Workflows interface {
-	// Start starts a workflow. already is true when a workflow of that id runs, or has completed and must not run again.
+	// Start starts a workflow. It returns already=true and starts nothing when a workflow of that id runs, or has
+	// completed and must not run again.
 	Start(ctx context.Context, s Start) (already bool, err error)
 	// Signal fails with fleet.ErrNotRunning when the workflow is closed.
 	Signal(ctx context.Context, s Signal) error
@@ -93,12 +97,12 @@ type Status struct {
 	Completed bool
 	// Failing reports that the workflow task has failed at least five times and has been failing for ten minutes.
 	Failing bool
-	// Orphaned reports that the workflow runs and may be continued only by a version of the workers that has had no worker
-	// for five minutes.
+	// Orphaned reports that no worker can continue the running workflow: it is pinned to a version that has had no
+	// worker for about five minutes.
 	Orphaned bool
 }
 
-// Activities implements the activities. Its fields are their dependencies.
+// Activities implements the activities. The fields are the dependencies of the activities.
 type Activities struct {
 	Catalog  Catalog
 	Backend  backend.Backend
@@ -107,13 +111,14 @@ type Activities struct {
 	// Records may be nil, which means that no record was saved.
 	Records   Records
 	Workflows Workflows
-	// Making and Removing bound the concurrent work for one provider in this worker; nil means no bound.
+	// Making is the limit on the calls of Join and Establish that run concurrently for one provider in this worker.
+	// Removing is the same limit for removals. nil means no limit.
 	Making, Removing *Limiter
-	// Starting bounds the workflow starts that run concurrently in this worker, except starts of peerings; nil means no
-	// bound.
+	// Starting is the limit on the calls that start workflows concurrently in this worker. Starts of peering
+	// workflows do not count. nil means no limit.
 	Starting *semaphore.Weighted
-	// Probe requests a host that is outside this cluster and belongs to no provider. It returns nil when the host
-	// answers. A nil Probe means that no such host is configured.
+	// Probe sends a request to a host that is outside this cluster and belongs to no provider. It returns nil when
+	// the host answers. A nil Probe means that no such host is configured.
 	Probe func(ctx context.Context) error
 	// Events records what steps do as Kubernetes Events; nil records nothing.
 	Events EventRecorder

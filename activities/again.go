@@ -10,12 +10,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// This file decides when the next pass of a step runs: after a pass that did not finish, and after a pass that found no
-// free place in its Limiter.
+// This file decides when the next pass of a step runs. A step needs another pass if the last one did not finish, or
+// if its Limiter did not admit it because the maximum number of steps was running.
 
-// Longest waits between two passes of a step: stepDelay when a workflow waits for the result; removalDelay for a
-// removal; silentDelay for a removal whose provider has been unreachable for about four minutes; deadDelay for one
-// whose provider has been unreachable for half an hour. Temporal Cloud bills each pass and each heartbeat.
+// stepDelay is the longest wait between two passes of a step whose result a workflow needs. removalDelay is the
+// longest wait between the first silentPasses passes of a removal. If the provider does not answer, these passes take
+// about four minutes. The removal then waits for silentDelay between two passes. After deadPasses passes, which take
+// about half an hour, it waits for deadDelay. The waits grow because Temporal Cloud bills each pass and each
+// heartbeat.
 const (
 	stepDelay    = time.Second
 	removalDelay = 5 * time.Second
@@ -25,9 +27,10 @@ const (
 	deadPasses   = 60
 )
 
-// retryPass returns the retryable error of a pass that did not finish: the step frees its slot, and its next pass runs
-// after a delay of at most most. A removal that has made many passes records no heartbeat, because a removal has no
-// budget whose elapsed time a heartbeat would preserve.
+// retryPass returns the retryable error of a pass that did not finish. The step then frees its slot, and its next
+// pass runs after a delay. The parameter most is the longest delay, except for a removal that has made many passes.
+// For such a removal retryPass sends no heartbeat: a heartbeat only records how much of its budget a step has used,
+// and a removal has no budget.
 func (c *clock) retryPass(ctx context.Context, f *fleet.Failure, most time.Duration) error {
 	passes := activity.GetInfo(ctx).Attempt
 	if most <= stepDelay || passes <= silentPasses {
@@ -49,8 +52,9 @@ func retryDelay(passes int32, most time.Duration) time.Duration {
 	return min(200*time.Millisecond<<min(passes-1, 8), most)
 }
 
-// A step that found no place is retried after at least busyDelay. Many waiting steps are retried one after another,
-// about as often as places become free, because each try costs Temporal as much as a step.
+// A step that its Limiter did not admit is retried after at least busyDelay. Each retry costs Temporal as much as a
+// step. Therefore the retries of many waiting steps are spread over time: about one retry for each running step that
+// ends.
 const (
 	busyDelay    = time.Second
 	maxBusyDelay = 30 * time.Second
@@ -58,7 +62,7 @@ const (
 	maxBetween   = 100 * time.Millisecond
 )
 
-// wait returns the delay before the next try of a step that has found no place.
+// wait returns the delay before the next try of a step that the Limiter did not admit.
 func (p *places) wait(now time.Time, most int) time.Duration {
 	held := max(p.held, now.Sub(p.changed))
 	between := min(max(held/time.Duration(most), minBetween), maxBetween)

@@ -21,12 +21,12 @@ const TypeUnconfirmed = "Unconfirmed"
 // unconfirmedDelay is the delay before Join queries its group again.
 const unconfirmedDelay = 2 * time.Second
 
-// confirmBooked returns nil when the instance's group books the instance. A restored backup resumes scale-outs whose
-// instances CA has deleted since, and an instance id is never used twice (I2). Therefore Join needs the group's
-// confirmation before it creates objects: the group publishes a row of the instance, and the group's history is not
-// behind the observer's record. If the row is missing, confirmBooked sends the driver's view to the group, which
-// answers with a stop. done is true when an earlier run of Join has already reported the instance as Ready to the
-// group, and its Node is still Ready.
+// confirmBooked returns nil when the instance's group books the instance: the group publishes a row for it, and the
+// group's history is not older than the observer's record. Join creates objects only after this confirmation. It is
+// necessary after Temporal was restored from a backup: Temporal then resumes scale-outs whose instances CA has
+// deleted since, and the id of such an instance must not be used again (I2). If the row is missing, confirmBooked
+// sends the driver's view to the group, which answers with a stop. The result done is true when an earlier run of
+// Join has already reported to the group that the instance is Ready, and the instance's Node is still Ready.
 func (a *Activities) confirmBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
 	record, _, err := a.record(ctx, at.Group) // read before the group, so that the record cannot be newer
@@ -44,7 +44,8 @@ func (a *Activities) confirmBooked(ctx context.Context, in JoinInput) (done bool
 	row := slices.IndexFunc(s.Instances, func(row fleet.InstanceView) bool {
 		return row.Name == at.Instance && row.State != fleet.StateDeleting
 	})
-	// A busy group still has the row in phase Pending: it has not yet processed the view with the chosen provider.
+	// The row of a busy group is still in phase Pending: the group has not yet processed the view with the chosen
+	// provider.
 	if row >= 0 && (s.Instances[row].Phase == fleet.Pending || s.Instances[row].Phase.Growing()) {
 		return false, nil
 	}
@@ -52,7 +53,7 @@ func (a *Activities) confirmBooked(ctx context.Context, in JoinInput) (done bool
 		return true, nil
 	}
 	view := in.View
-	view.Sequence-- // in.View's sequence belongs to the view Ready, which a group that books the instance again needs
+	view.Sequence-- // in.View's sequence number is reserved for the view Ready, which is sent later
 	err = a.Messages.View(ctx, at.Group, view)
 	return false, unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
 		err).Error())
@@ -63,8 +64,8 @@ func unconfirmed(text string) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedDelay})
 }
 
-// record returns the record that the observer has saved about a group. known is false when the observer has saved
-// nothing.
+// record returns the record that the observer has saved about a group. The result known is false when the observer
+// has saved nothing.
 func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRecord, known bool, err error) {
 	if a.Records == nil {
 		return r, false, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Join makes no object until the group confirms the instance. When the group does not know the instance, the activity
-// sends it a view, and the group answers with a stop.
+// Join makes no object until the group confirms the instance. If the group does not know the instance, Join sends the
+// instance's state (a view) to the group. The group then answers with the order to stop.
 func TestJoinWaitsForTheGroupsConfirmation(t *testing.T) {
 	row := func(phase fleet.Phase, state fleet.State) fleet.Snapshot {
 		s := booking()

@@ -11,13 +11,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// publishedWithin is the longest time between a scale-out's choice and the provider's answer, after which the provider
-// publishes the hold or has refused it.
+// publishedWithin is the longest time that a provider needs to answer a scale-out's choice. Afterwards the provider
+// publishes the hold, or has refused it.
 const publishedWithin = 5 * time.Second
 
-// chosen records the amounts that scale-outs of this worker have chosen on providers and that the providers have not
-// published yet. Scale-outs that choose shortly afterwards subtract these amounts, so that they do not choose the same
-// capacity. The zero value is ready for use.
+// chosen records the capacity that this worker's scale-outs have chosen, until the provider publishes the hold for
+// it. The next scale-outs subtract this capacity, so that they do not choose it, too. The zero value is ready for
+// use.
 type chosen struct {
 	mu sync.Mutex
 	of map[string][]chosenAmount // by provider
@@ -57,7 +57,8 @@ func (c *chosen) forget(instance string) {
 	}
 }
 
-// keep removes the choices of a provider for which keeps returns false. The caller must have locked mu.
+// keep removes those choices of a provider for which the function keeps returns false. The caller must have locked
+// mu.
 func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	c.of[provider] = slices.DeleteFunc(c.of[provider], func(a chosenAmount) bool { return !keeps(a) })
 	if len(c.of[provider]) == 0 {
@@ -65,9 +66,9 @@ func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	}
 }
 
-// subtractFrom subtracts from a candidate the choices that are missing in its provider's state, which was read at the
-// time read. It returns how many of these choices belong to the group. It also removes old choices, and choices that
-// the state already contains.
+// subtractFrom subtracts the recorded choices from a candidate, except the choices that the provider's state already
+// contains. The parameter read is the time at which this state was read. subtractFrom returns how many of the
+// subtracted choices belong to the group. It also forgets old choices, and choices that the state contains.
 func (c *chosen) subtractFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
 	read, now time.Time) (own int) {
 	c.mu.Lock()

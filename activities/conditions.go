@@ -19,15 +19,16 @@ type Conditions struct {
 	orphans []fleet.Orphan
 }
 
-// orphansLast is the age up to which a list of orphans is published, although other workers may have run the later
+// orphansLast is the greatest age of a list that the method Orphans returns. Other workers may have run the later
 // rounds.
 const orphansLast = 15 * time.Minute
 
-// conditionsLast is the age up to which the result of a round is published. The next round may run in another worker.
+// conditionsLast is the greatest age of the conditions that the method Of returns. Other workers may have run the
+// later rounds.
 const conditionsLast = 2 * time.Minute
 
-// Of returns the condition of each provider, "" for a healthy provider. It returns nil when this worker has not run one
-// of the last rounds.
+// Of returns the condition of each provider, "" for a healthy provider. It returns nil when this worker's last round
+// is older than conditionsLast.
 func (c *Conditions) Of(now time.Time) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,8 +38,8 @@ func (c *Conditions) Of(now time.Time) map[string]string {
 	return maps.Clone(c.of)
 }
 
-// Orphans returns the orphans that the last sweep found on providers. It returns nil when this worker's last round is
-// older than orphansLast.
+// Orphans returns the orphans that this worker's last round found. An orphan is an object on a provider without a
+// counterpart here. It returns nil when this worker's last round is older than orphansLast.
 func (c *Conditions) Orphans(now time.Time) []fleet.Orphan {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A worker reports the findings of its last round only for a limited time, because another worker may have run newer
+// A worker reports the results of its last round only for a limited time, because another worker may have run newer
 // rounds.
 func TestConditionsExpire(t *testing.T) {
 	of := map[string]string{"milan": "Silent"}

@@ -29,18 +29,20 @@ type DiscoverInput struct {
 // because it enters the workflow history.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
-	// Counts contains the number of offers that each filter excluded. It includes candidates beyond the shortlist.
+	// Counts contains the number of offers that each filter excluded. It counts all offers, and not only the
+	// candidates of the shortlist.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Problems names the unusable offers, with the reasons in words.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist.
-// Without any offer it returns an empty list and no error: Select reports the failure. It ranks the offers by the
-// provider states in this worker's memory, and reads only the first providers of the shortlist again, so the cost of a
-// scale-out does not depend on the number of offers. The capacity of a provider that it does not read may already be
-// taken: the provider decides when it receives the request. It blocks while the catalog reads its sources, and for up
-// to four round trips to Temporal.
+// Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist. If
+// no offer exists, it returns an empty list and no error: Select reports the failure. It ranks the offers by the
+// provider states in this worker's memory, and reads only the first providers of the shortlist again. So the cost of
+// a scale-out does not depend on the number of offers. On a provider that it does not read, the capacity may already
+// be taken: the provider decides when it receives the request for a hold. Discover blocks while the catalog reads its
+// sources. It then blocks for up to four round trips to Temporal, or up to eight if the first search finds no
+// provider with free capacity.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {
@@ -78,7 +80,8 @@ type SelectInput struct {
 	Spec    fleet.InstanceSpec `json:"spec"`
 	Found   DiscoverOutput     `json:"found"`
 	Refused []string           `json:"refused,omitempty"`
-	// View is the driver's view, in Selecting. With the choice it becomes the view that the group receives.
+	// View is the driver's view (its report about the instance) in phase Selecting. Select adds its choice and sends
+	// the view to the group.
 	View fleet.View `json:"view"`
 }
 
@@ -123,7 +126,8 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	})
 	if err == nil {
 		a.chosen.add(out.Offer.Provider, at, in.Spec.Shape, a.now())
-		a.recordEvent(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number,
+		a.recordEvent(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s requests capacity from "+
+			"provider %s", at.Number,
 			at.Instance, out.Offer.Provider)
 	}
 	return out, err

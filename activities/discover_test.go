@@ -43,8 +43,9 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 	return out.Offer.Provider, out
 }
 
-// Select chooses no offer above the amount that its group may spend. When a cheaper offer is full, it may have room
-// later.
+// Every offer with free capacity costs more than the group may spend. Select chooses none and fails with
+// CodeSpending. If an offer within the limit is full, Select fails with CodeNoCapacity, because that offer may have
+// free capacity later.
 func TestSelectStaysWithinTheSpendingLimit(t *testing.T) {
 	spec := spec
 	spec.MaxPrice = 1
@@ -62,7 +63,8 @@ func TestSelectStaysWithinTheSpendingLimit(t *testing.T) {
 	}
 }
 
-// Select sends the chosen offer to the group and the acquire to the provider before the driver continues.
+// Select sends the chosen offer to the group, and the request for a hold to the provider, before the driver
+// continues.
 func TestSelectSendsViewAndAcquire(t *testing.T) {
 	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"},
 		Prices: map[corev1.ResourceName]float64{"cpu": 0.25}}
@@ -111,7 +113,7 @@ func TestSelectReportsWhyNothingFits(t *testing.T) {
 		},
 		"refused": {
 			offers: []fleet.Offer{milan}, refused: []string{"milan"}, code: fleet.CodeNoOffer,
-			says: "milan: it failed this instance before",
+			says: "milan: an attempt of this instance on this provider has failed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +132,7 @@ func TestSelectReportsWhyNothingFits(t *testing.T) {
 	}
 }
 
-// When no offer can be named, the error that CA logs contains the number of offers rejected for each reason.
+// If no offer fits, CA logs an error. It contains the number of rejected offers for each reason.
 func TestErrorCountsRejectedOffers(t *testing.T) {
 	for says, counts := range map[string]map[string]int{
 		"no provider for group a: there is no offer":             nil,
@@ -143,8 +145,8 @@ func TestErrorCountsRejectedOffers(t *testing.T) {
 	}
 }
 
-// The instances of a burst choose before any instance has a hold. Each instance's choice leaves room for the instances
-// ahead of this instance.
+// The instances of a burst choose before any instance has a hold. Each instance leaves enough capacity for the
+// instances that choose before it.
 func TestBurstLeavesRoomForInstancesAhead(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 10 {
@@ -179,8 +181,8 @@ func TestBurstFillsTheCheaperOfferFirst(t *testing.T) {
 	require.Equal(t, []string{"cheap", "cheap", "cheap", "dear", "dear"}, got)
 }
 
-// A choice also counts capacity that the group's own instances have taken since the provider last published. It counts
-// each hold once.
+// The group's own instances have taken capacity after the provider last published its state. A choice subtracts this
+// capacity from the free capacity, too. It subtracts each hold only once.
 func TestCapacityTakenByTheGroupCounts(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"lca-a-t0-1-1",
@@ -214,7 +216,7 @@ func TestCapacityTakenByTheGroupCounts(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, out.Candidates, 1)
 			free := out.Candidates[0].Free
-			if free == nil { // the whole lendable capacity
+			if free == nil { // the provider offers its whole capacity
 				free = c.offer.Lendable
 			}
 			require.Equal(t, c.free, free.Cpu().String())
@@ -247,7 +249,8 @@ func TestDiscoverFailsWithoutACatalog(t *testing.T) {
 	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")
 }
 
-// books is a source of offers. It counts how often its offers are listed, and the requests to their clusters.
+// books is a source of offers. It counts how often its offers are listed, and how many requests go to the clusters of
+// these offers.
 type books struct {
 	mu            sync.Mutex
 	listed, asked int
@@ -294,14 +297,14 @@ func TestBurstReadsOnlyTheMarket(t *testing.T) {
 	})
 }
 
-// When an instance ahead gets its hold, it no longer counts as ahead, because the provider's offer already shows the
-// taken capacity.
+// An instance that chooses earlier gets its hold. It then no longer counts in Rank.Ahead, because the provider's
+// state already shows the taken capacity.
 func TestInstancesWithAHoldDoNotCountAsAhead(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80"), MaxNodes: 4}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("70"),
 		Holds: []string{"lca-a-t0-1-1", "lca-a-t0-2-1", "lca-a-t0-3-1", "lca-b-t0-1-1"}}
 	offers := []fleet.Offer{milan}
-	for n := range 6 { // one place on each provider, at rising prices: an instance with n ahead takes place n
+	for n := range 6 { // rising prices, one place each: with n instances ahead, an instance takes place n
 		id := fmt.Sprint("p", n)
 		offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("80"), MaxNodes: 1, Price: float64(n + 1)})
 	}
@@ -322,7 +325,7 @@ func TestInstancesWithAHoldDoNotCountAsAhead(t *testing.T) {
 	}
 }
 
-// distant wraps entities whose Temporal answers only after a round trip.
+// distant wraps entities and delays each of their answers by a round trip to Temporal.
 type distant struct {
 	*entities
 	trip time.Duration
@@ -339,7 +342,8 @@ func (d distant) Provider(ctx context.Context, id string) (fleet.ProviderSnapsho
 	}
 }
 
-// A discovery takes one round trip to Temporal, and reads at most eight providers, for any number of offers.
+// All providers have free capacity. Discover takes one round trip to Temporal and reads only eight providers, for any
+// number of offers.
 func TestDiscoverCostsTheSameForAnyNumberOfOffers(t *testing.T) {
 	for n, trip := range map[int]time.Duration{20: 250 * time.Millisecond, 60: 100 * time.Millisecond,
 		150: 80 * time.Millisecond, 1000: 400 * time.Millisecond} {
@@ -362,8 +366,8 @@ func TestDiscoverCostsTheSameForAnyNumberOfOffers(t *testing.T) {
 	}
 }
 
-// When the best providers are full, Discover continues with the next ones. It never counts a provider as full without
-// reading it, so no search ends for lack of capacity while another offer has room.
+// The best providers are full. Discover continues with the next ones. It counts a provider as full only after it has
+// read the provider, so a search does not fail while another offer has free capacity.
 func TestDiscoverContinuesPastFullProviders(t *testing.T) {
 	for _, full := range []int{7, 8, 25, 999} {
 		var offers []fleet.Offer
@@ -394,8 +398,8 @@ func TestDiscoverContinuesPastFullProviders(t *testing.T) {
 	}
 }
 
-// This worker remembers a provider as full. Before a search ends without a provider, Discover reads that provider
-// again.
+// This worker remembers that a provider is full. If Discover finds no other provider and the remembered state is
+// older than 20 seconds, it reads this provider again.
 func TestRememberedFullProviderIsReadAgain(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	for age, provider := range map[time.Duration]string{10 * time.Second: "", 30 * time.Second: "milan"} {
@@ -422,8 +426,9 @@ func (r remembering) Remembered(id string) (fleet.ProviderSnapshot, time.Duratio
 	return r.state, r.age
 }
 
-// One scale-out of this worker has chosen a place on a provider. No other scale-out chooses this place before the
-// provider shows the hold. When the provider has shown or refused the hold, the provider's own figures count again.
+// A scale-out of this worker has chosen a provider that has capacity for one node. No other scale-out of this worker
+// chooses this provider before the provider has published or refused the hold. Afterwards the provider's published
+// capacity counts again.
 func TestChosenPlaceIsNotChosenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var offers []fleet.Offer
@@ -439,7 +444,7 @@ func TestChosenPlaceIsNotChosenTwice(t *testing.T) {
 		}
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-7"})
 		require.Equal(t, "p07", provider, "its own first choice is free again")
-		time.Sleep(10 * time.Second) // in the test's clock; no provider has booked the place, so every acquire was refused
+		time.Sleep(10 * time.Second) // in the fake clock; no provider published a hold: all requests were refused
 		e.asked = nil
 		provider, _ = chosen(t, a, activities.DiscoverInput{Instance: "a-t0-100"})
 		require.Equal(t, "p00", provider)
@@ -447,8 +452,8 @@ func TestChosenPlaceIsNotChosenTwice(t *testing.T) {
 	})
 }
 
-// A provider without a running entity has no holds. A provider that cannot be read is judged by its offer, and its
-// entity decides about the acquire.
+// A provider without a running entity has no holds. If the state of a provider cannot be read, Discover uses only its
+// offer. The provider's entity then accepts or refuses the request for a hold.
 func TestUnreadProviderIsJudgedByItsOffer(t *testing.T) {
 	for _, err := range []error{fleet.ErrUnavailable, errors.New("no answer")} {
 		e := running("milan")
@@ -477,8 +482,8 @@ func TestDiscoverIsBounded(t *testing.T) {
 	require.Equal(t, "and 40 more", out.Problems[choice.MaxCandidates])
 }
 
-// The number of reported problems has the same bound as the number of candidates, and the result contains the count of
-// the remaining problems. The order of the sources does not affect the order of the problems.
+// Discover reports at most choice.MaxCandidates problems, and the number of further problems. The order of the
+// sources does not change the order of the problems.
 func TestProblemsAreBounded(t *testing.T) {
 	for n, last := range map[int]string{
 		0: "", 1: "offer q00: broken", choice.MaxCandidates: "offer q19: broken", choice.MaxCandidates + 1: "and 1 more",

@@ -47,15 +47,15 @@ func code(err error) fleet.Code {
 	}
 }
 
-// refused returns the final error of a step that its provider refused. Its third detail is the refusal, if the provider
-// refuses this hub as a whole.
+// refused returns the final error of a step that its provider refused. If the provider refuses this hub as a whole,
+// the third detail of the error is that refusal.
 func refused(f *fleet.Failure, err error) error {
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{f, "", refusalIn(err)},
 	})
 }
 
-// refusalIn returns the refusal of this hub as a whole from a backend's error, or nil.
+// refusalIn returns the refusal from a backend's error if the provider refuses this hub as a whole, otherwise nil.
 func refusalIn(err error) *fleet.ProviderRefusal {
 	var refusing *backend.RefusingError
 	if !errors.As(err, &refusing) {
@@ -64,8 +64,8 @@ func refusalIn(err error) *fleet.ProviderRefusal {
 	return &refusing.ProviderRefusal
 }
 
-// RefusalOf reads the provider's refusal of this hub as a whole from a failed activity's error, for workflows. It
-// returns nil when the error contains no such refusal.
+// RefusalOf is refusalIn for workflows: it reads the refusal from a failed activity's error. It returns nil when the
+// error contains no refusal.
 func RefusalOf(err error) *fleet.ProviderRefusal {
 	var app *temporal.ApplicationError
 	var f fleet.Failure
@@ -103,17 +103,17 @@ func stopping(ctx context.Context) bool {
 }
 
 // CalledOff reports whether an activity ended because its workflow cancelled it. It also returns true for a pass that
-// ended before it received the cancellation: Temporal does not retry such a pass, and returns its error with the state
-// of a requested cancellation.
+// ended before it received the cancellation: Temporal does not retry such a pass, and returns the pass's own error
+// with the retry state CANCEL_REQUESTED.
 func CalledOff(err error) bool {
 	var of *temporal.ActivityError
 	return temporal.IsCanceledError(err) ||
 		errors.As(err, &of) && of.RetryState() == enums.RETRY_STATE_CANCEL_REQUESTED
 }
 
-// VerdictOf classifies the end of an activity for drivers. It returns Cancelled; Refused, when the activity returned a
-// final failure; or GaveUp, when the step's budget is used up. It also returns GaveUp for any other error, which this
-// system itself causes.
+// VerdictOf classifies the error of an activity for drivers. It returns Cancelled when the workflow cancelled the
+// activity, Refused when the activity returned a final failure, and GaveUp when the step's budget is used up. It also
+// returns GaveUp for any other error, because the provider has not caused it.
 func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 	f := FailureOf(err, provider)
 	if CalledOff(err) {

@@ -24,7 +24,8 @@ func under(ctx context.Context) func(*testsuite.TestActivityEnvironment) {
 	}
 }
 
-// Only a typed error with a code of the activity itself counts as a refusal by the provider.
+// An activity ends with an error. VerdictOf returns Refused only if the activity itself has classified the error as a
+// refusal by the provider.
 func TestOnlyTypedErrorsAreRefusals(t *testing.T) {
 	short := &backend.StageError{Stage: backend.StageResources, Message: "granted 1 of 2", Err: backend.ErrShort}
 	of := func(verb func(context.Context) error) error {
@@ -65,8 +66,8 @@ func TestOnlyTypedErrorsAreRefusals(t *testing.T) {
 	}
 }
 
-// When a stage was not reached, the error's text contains the error that ended the wait. It leaves that error out when
-// our own deadline ended the wait.
+// A stage was not reached. The failure's text contains the error that ended the wait, but not if that error is our
+// own deadline.
 func TestErrorOfAnUnreachedStageNamesItsCause(t *testing.T) {
 	for err, want := range map[error]struct {
 		code fleet.Code
@@ -106,7 +107,7 @@ func TestCancelledStepNamesItsStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}
-			var err error // the worker sends this form to Temporal; the test environment wraps it again
+			var err error // the form that the worker sends to Temporal; the test environment would wrap it once more
 			do := func(ctx context.Context, _ string) error {
 				err = call(ctx, &activities.Activities{Backend: w, Entities: running()})
 				return nil

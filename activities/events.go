@@ -33,22 +33,22 @@ const (
 	ReasonProviderSelected Reason = "ProviderSelected" // the attempt requests a hold from this provider
 	ReasonJoining          Reason = "Joining"          // the hold is granted: slice and virtual node are being made
 	ReasonNodeReady        Reason = "NodeReady"
-	ReasonNodeDiffers      Reason = "NodeDiffers"      // it differs from the template that Cluster Autoscaler received
+	ReasonNodeDiffers      Reason = "NodeDiffers"      // the node differs from Cluster Autoscaler's template
 	ReasonAttemptFailed    Reason = "AttemptFailed"    // the message begins with the failure's code
 	ReasonAttemptCancelled Reason = "AttemptCancelled" // the instance is no longer needed
-	ReasonAttemptUndone    Reason = "AttemptUndone"    // the attempt's objects are deleted on both sides
+	ReasonAttemptUndone    Reason = "AttemptUndone"    // the attempt's objects are deleted everywhere
 	ReasonDraining         Reason = "Draining"
 	ReasonLost             Reason = "Lost" // the node's pods are deleted without waiting
 	ReasonDrained          Reason = "Drained"
 	ReasonDrainFailed      Reason = "DrainFailed" // the remaining pods are deleted
 	ReasonReleased         Reason = "Released"
-	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // the pod of a Job, whose quota kept other pods from starting
+	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // a Job's ended pod used quota that other pods need
 )
 
 // These are the reasons of Events that concern no node.
 const (
 	ReasonInstanceFailed     Reason = "InstanceFailed" // the message begins with the failure's code
-	ReasonInstanceStuck      Reason = "InstanceStuck"  // an operator cancelled its scale-in
+	ReasonInstanceStuck      Reason = "InstanceStuck"  // an operator cancelled the instance's scale-in
 	ReasonPeeringEstablished Reason = "PeeringEstablished"
 	ReasonPeeringFailed      Reason = "PeeringFailed" // the message begins with the failure's code
 	ReasonPeeringRemoved     Reason = "PeeringRemoved"
@@ -101,7 +101,8 @@ func failureIn(err error, provider string) *fleet.Failure {
 	return FailureOf(wire.FailureToError(wire.ErrorToFailure(err)), provider)
 }
 
-// recordLastFailure records the failure of the attempt that precedes the attempt of the present selection.
+// recordLastFailure records the failure of the last attempt, when a scale-out selects a provider for the next
+// attempt.
 func (a *Activities) recordLastFailure(v fleet.View) {
 	if f := v.Failure; f != nil && v.Attempt > 0 && v.Offer != nil && v.Offer.Provider == f.Provider {
 		a.recordFailure(ReasonAttemptFailed, fleet.ObjectName(v.Instance, v.Attempt), "provider "+f.Provider, f)
@@ -114,7 +115,8 @@ func (a *Activities) recordReported(in ReportInput) {
 		a.recordFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)
 	} else if v != nil && v.Stuck != "" {
 		a.recordEvent(ReasonInstanceStuck, "",
-			"instance %s in %s: %s; it goes on with the next DeleteNodes or the signal retry", v.Instance, v.Phase, v.Stuck)
+			"instance %s in %s: %s; the next DeleteNodes or the signal retry continues its removal", v.Instance, v.Phase,
+			v.Stuck)
 	}
 	if r := in.Report; r != nil && r.Failure != nil {
 		a.recordFailure(ReasonPeeringFailed, "", "peering with provider "+in.Provider, r.Failure)

@@ -35,8 +35,8 @@ func (b *board) all() []string {
 	return slices.Clone(b.lines)
 }
 
-// Each step records an Event at its begin and at its end. An Event of a failure begins with the failure's code. A step
-// that will be retried records no Event at its end.
+// Each step records an Event when it begins and when it ends. An Event of a failure begins with the failure's code. A
+// step that Temporal retries records no Event at the end of a run.
 func TestStepsRecordEvents(t *testing.T) {
 	at := attempt("a-t0-1")
 	drain := activities.DrainInput{Attempt: at, Budget: metav1.Duration{Duration: 10 * time.Second}}
@@ -49,7 +49,7 @@ func TestStepsRecordEvents(t *testing.T) {
 	stuck := &fleet.View{Instance: "a-t0-1", Phase: fleet.Draining, Stuck: "cancelled"}
 	report := &fleet.PeeringReport{Run: 3, Event: fleet.PeeringFailed,
 		Failure: fleet.NewFailure(fleet.CodeTimeout, "milan", "tenant", "silent")}
-	const granted = "Joining lca-a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being made"
+	const granted = "Joining lca-a-t0-1-1: provider milan has granted it: ResourceSlice and VirtualNode are being created"
 	const begun = "Draining lca-a-t0-1-1: instance a-t0-1 is released: its pods are evicted"
 	for name, c := range map[string]struct {
 		call  func(*activities.Activities) (do, arg any)
@@ -119,8 +119,8 @@ func TestStepsRecordEvents(t *testing.T) {
 			call: func(a *activities.Activities) (any, any) {
 				return a.Report, activities.ReportInput{Group: "a", View: stuck}
 			},
-			want: []string{"InstanceStuck : instance a-t0-1 in Draining: cancelled; it goes on with the next DeleteNodes or " +
-				"the signal retry"},
+			want: []string{"InstanceStuck : instance a-t0-1 in Draining: cancelled; the next DeleteNodes or " +
+				"the signal retry continues its removal"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestCancelledJoinIsRecordedAsCancelled(t *testing.T) {
 		"AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
 }
 
-// The Event of a choice carries the name of the future Node. The Event for the failure of the previous attempt carries
-// the name of that attempt's Node.
+// Select chooses a provider after a failed attempt. The Event of the choice carries the name of the future Node. The
+// Event of the failure carries the name of the failed attempt's Node.
 func TestChoiceIsRecordedForTheFutureNode(t *testing.T) {
 	shown := &board{}
 	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
@@ -165,10 +165,12 @@ func TestChoiceIsRecordedForTheFutureNode(t *testing.T) {
 	require.Len(t, shown.all(), 2)
 	require.Contains(t, shown.all()[0], "AttemptFailed lca-a-t0-1-1: Timeout: provider milan: long long")
 	require.Less(t, len(shown.all()[0]), 400, "messages are cut")
-	require.Equal(t, "ProviderSelected lca-a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
+	require.Equal(t, "ProviderSelected lca-a-t0-1-2: attempt 2 of instance a-t0-1 requests capacity from provider turin",
+		shown.all()[1])
 }
 
-// When the view has no attempt, or the failure belongs to another provider, no attempt is recorded as failed.
+// Select records an attempt as failed only if the view has an attempt and the failure belongs to that attempt's
+// provider.
 func TestOnlyTheLastAttemptIsRecordedAsFailed(t *testing.T) {
 	failed := func(provider string) *fleet.Failure {
 		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "silent")
@@ -204,7 +206,7 @@ func TestEventsForUsersAreWarnings(t *testing.T) {
 	for _, r := range []activities.Reason{activities.ReasonProviderSelected, activities.ReasonJoining,
 		activities.ReasonNodeReady, activities.ReasonAttemptCancelled, activities.ReasonAttemptUndone,
 		activities.ReasonDraining, activities.ReasonDrained, activities.ReasonReleased, activities.ReasonPeeringEstablished,
-		activities.ReasonPeeringRemoved, activities.ReasonLeftoverRemoved} {
+		activities.ReasonPeeringRemoved, activities.ReasonLeftoverRemoved, activities.ReasonEndedPodRemoved} {
 		require.False(t, r.Warns(), r)
 	}
 }

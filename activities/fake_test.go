@@ -53,7 +53,7 @@ func (o offering) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, e
 	return o.offers, o.problems, o.err
 }
 
-// messages records the sent messages. A message to a target in fails returns an error.
+// messages records the sent messages. If fails contains the target of a message, the message returns an error.
 type messages struct {
 	mu      sync.Mutex
 	views   []fleet.View
@@ -92,7 +92,7 @@ type entities struct {
 	// asked lists the providers that Provider has read, in order. last holds the snapshots that Provider has returned.
 	asked []string
 	last  map[string]fleet.ProviderSnapshot
-	// justStarted makes Provider return only snapshots that were read before the entities started.
+	// justStarted makes Provider return stale snapshots, which were read before the entities started.
 	justStarted bool
 	groups      []fleet.Snapshot
 }
@@ -127,14 +127,15 @@ func (r records) Cordoned(_ context.Context, provider string) (bool, error) {
 	return slices.Contains(r.cordoned, provider), r.err
 }
 
-// booking returns the snapshot of group a. Its instance a-t0-1 waits for the virtual node.
+// booking returns a snapshot of group a, which books the instance a-t0-1 in phase Joining.
 func booking() fleet.Snapshot {
 	return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3, Instances: []fleet.InstanceView{
 		{Name: "a-t0-1", Phase: fleet.Joining, State: fleet.StateCreating},
 	}}
 }
 
-// running returns the entities of these providers, or of milan when no id is named. No run of these entities has ended.
+// running returns entities in which these providers run, or milan when no id is given. Group a also runs, with the
+// snapshot that booking returns.
 func running(ids ...string) *entities {
 	if len(ids) == 0 {
 		ids = []string{"milan"}
@@ -229,7 +230,7 @@ func (f *flows) Terminate(_ context.Context, id, _ string) error {
 	return err
 }
 
-// world is a backend with fixed objects. Its verbs report progress, and then return a fixed result.
+// world is a backend with fixed objects. Its methods report progress, and then return a fixed result.
 type world struct {
 	backend.Backend
 	found []fleet.Found
@@ -301,7 +302,7 @@ func (w *world) Return(ctx context.Context, _ fleet.Attempt, p backend.Progress)
 	return w.do(ctx, p)
 }
 
-// hangs waits until its context ends, as the verbs of every backend do.
+// hangs waits until its context ends, as the methods of every backend do.
 func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return &backend.StageError{Stage: backend.StageSliceAuth, Message: "no answer yet", Err: fmt.Errorf("%w: %w",

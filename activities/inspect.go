@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Inspect reads the existing objects for an entity: all objects when the entity recovers, the objects of single
-// instances, or the objects of closed drivers. It also checks whether a provider still refuses this hub, and ranks the
-// providers that a group could keep peered.
+// Inspect executes a read command of an entity. The command may list existing objects: all objects when the entity
+// recovers, the objects of single instances, or the objects of closed drivers. It may also check whether a provider
+// still refuses this hub, or rank the providers that a group could keep peered.
 func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error) {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
@@ -53,7 +53,7 @@ func (a *Activities) checkRefusal(ctx context.Context, p fleet.Provider, r *flee
 	defer cancel()
 	refusing, err := a.Backend.Refusal(bounded, a.current(bounded, p))
 	if err != nil {
-		activity.GetLogger(ctx).Info("a provider that refuses cannot be asked whether it still does", "provider", p.ID,
+		activity.GetLogger(ctx).Info("cannot check whether the provider still refuses this cluster", "provider", p.ID,
 			"error", err)
 		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.Words(err.Error(), maxError)
 		return
@@ -61,7 +61,8 @@ func (a *Activities) checkRefusal(ctx context.Context, p fleet.Provider, r *flee
 	r.Refusing = refusing
 }
 
-// of lists the existing objects of some instances of a group. empty reports whether the group has no object at all.
+// of lists the existing objects of some instances of a group. The result empty is true if the whole group has no
+// object.
 func (a *Activities) of(ctx context.Context, group string,
 	instances []string) (some []fleet.Found, empty bool, err error) {
 	found, err := a.Backend.List(ctx, group)
@@ -110,7 +111,7 @@ func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, e
 	return out, nil
 }
 
-// status describes a workflow. It terminates a workflow that no worker may continue.
+// status describes a workflow. It terminates a workflow that no worker can continue (Status.Orphaned).
 func (a *Activities) status(ctx context.Context, id string) (Status, error) {
 	s, err := a.Workflows.Status(ctx, id)
 	if err != nil || !s.Orphaned {
@@ -122,8 +123,8 @@ func (a *Activities) status(ctx context.Context, id string) (Status, error) {
 	return a.Workflows.Status(ctx, id)
 }
 
-// replaceFailing terminates the drivers that fail permanently, so that new drivers replace them. It terminates no
-// driver when the worker's build is the likely cause (fleet.BuildFails).
+// replaceFailing terminates the drivers whose workflow task keeps failing (Status.Failing), so that new drivers
+// replace them. It terminates no driver when the worker's build is the likely cause (fleet.BuildFails).
 func (a *Activities) replaceFailing(ctx context.Context, t Task, drivers []fleet.DriverStatus) error {
 	if fleet.BuildFails(drivers) {
 		return nil
@@ -132,7 +133,7 @@ func (a *Activities) replaceFailing(ctx context.Context, t Task, drivers []fleet
 		if !s.Failing {
 			continue
 		}
-		if err := a.Workflows.Terminate(ctx, t.Drivers[n].WorkflowID, "its workflow task fails again and again"); err != nil {
+		if err := a.Workflows.Terminate(ctx, t.Drivers[n].WorkflowID, "its workflow task keeps failing"); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func newest(found []fleet.Found, instance string, running bool) (best *fleet.Fou
 const closedBound = 25 * time.Second
 
 // awaitClosed waits until the workflow of a removal is closed, so that the removal does not delete objects that are
-// made after the recovery. An empty id means no wait. It gives up after closedBound.
+// made after the recovery. If the id is empty, it does not wait. It gives up after closedBound.
 func (a *Activities) awaitClosed(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -179,8 +180,8 @@ func (a *Activities) awaitClosed(ctx context.Context, id string) error {
 	}
 }
 
-// recoverProvider lists the existing objects on one provider, from which an entity that has lost its history rebuilds
-// its holds.
+// recoverProvider lists the existing objects on one provider. An entity that has lost its history rebuilds its holds
+// from this list.
 func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Result) error {
 	peers, err := a.Backend.Peers(ctx)
 	if err != nil {
@@ -209,7 +210,8 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 	}
 	saved, errSaved := a.cordonedBefore(ctx, id)
 	if err = errors.Join(err, errSaved); err != nil && !saved {
-		activity.GetLogger(ctx).Warn("what the provider knew before cannot be read; if it was cordoned, cordon it again",
+		activity.GetLogger(ctx).Warn("the provider's previous state cannot be read; if the provider was cordoned, "+
+			"cordon it again",
 			"provider", id, "error", err)
 	}
 	r.Cordoned = saved

@@ -87,14 +87,14 @@ func TestInspectFailsWithoutAList(t *testing.T) {
 	}
 }
 
-// listless is a cluster that lists its peerings, but not its other objects.
+// listless is a backend that lists its peerings, but fails to list its other objects.
 type listless struct{ *world }
 
 func (listless) List(context.Context, string) ([]fleet.Found, error) {
 	return nil, errors.New("no answer")
 }
 
-// The result for a single closed driver contains the objects that the driver left, as the result for many drivers does.
+// A check of a single closed driver returns the objects that the driver has left, like a check of many drivers.
 func TestSingleClosedDriverIsReportedWithItsObjects(t *testing.T) {
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
 	got, err := inspect(t, &activities.Activities{Backend: w, Workflows: &flows{}},
@@ -103,8 +103,8 @@ func TestSingleClosedDriverIsReportedWithItsObjects(t *testing.T) {
 	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
 }
 
-// A provider that recovers reads the policy for unused peerings from its offer, because the offer is the only source of
-// this policy.
+// A provider recovers. It gets its policy for unused peerings from its offer, because only the offer contains this
+// policy.
 func TestRecoveredProviderHasThePolicyOfItsOffer(t *testing.T) {
 	linger := int64(7)
 	offers := []fleet.Offer{{Provider: "rome"}, {Provider: "milan", LingerSeconds: &linger, Unpeer: fleet.UnpeerNever}}
@@ -146,8 +146,8 @@ func (e *ending) Status(ctx context.Context, id string) (activities.Status, erro
 	return activities.Status{Running: e.looks > 0, Completed: s.Completed}, err
 }
 
-// A provider recovers only after a cancelled removal has ended, because the removal could remove new objects. A removal
-// that does not end delays the recovery only for a bounded time.
+// A provider recovers only after a cancelled removal has ended, because that removal could delete objects that are
+// made after the recovery. A removal that does not end delays the recovery only for a bounded time.
 func TestRecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan", After: "unpeering/milan"}
 	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
@@ -184,8 +184,8 @@ func names(n int) (all []activities.DriverName) {
 	return all
 }
 
-// For a driver that is closed or cannot continue, the result contains the objects of its newest attempt. Inspect first
-// ends a driver that cannot continue.
+// A driver is closed, or its workflow task keeps failing. The result contains the objects of the driver's newest
+// attempt. Inspect first terminates a driver that keeps failing.
 func TestClosedDriversAreReportedWithTheirObjects(t *testing.T) {
 	second := attempt("a-t0-2")
 	second.Number = 2
@@ -213,7 +213,7 @@ func TestClosedDriversAreReportedWithTheirObjects(t *testing.T) {
 	require.ErrorContains(t, err, "Temporal does not answer", "a driver whose state is unknown does not count as closed")
 }
 
-// When many drivers fail, a fault in this build is the cause. Inspect then ends no driver.
+// Many drivers fail, so the likely cause is a fault in this build. Inspect terminates no driver.
 func TestManyFailingDriversAreNotEnded(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	for _, d := range names(4) {
@@ -227,8 +227,8 @@ func TestManyFailingDriversAreNotEnded(t *testing.T) {
 	}
 }
 
-// No worker may continue these drivers. Inspect ends each driver and reports its objects, so that the group can replace
-// the driver. This works for any number of drivers.
+// No worker can continue these drivers. Inspect terminates each driver and reports its objects, so that the group can
+// replace the driver. This works for any number of drivers.
 func TestOrphanedDriversAreEnded(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	var want []fleet.DriverStatus
@@ -245,8 +245,8 @@ func TestOrphanedDriversAreEnded(t *testing.T) {
 	require.Equal(t, want, got.Drivers)
 }
 
-// A provider that recovers inherits the cordon of its previous workflow run. When this state cannot be read, the
-// recovery continues without it.
+// A provider that recovers inherits the cordon of its previous workflow run. If the state of that run cannot be read,
+// the recovery continues without the cordon.
 func TestRecoveringProviderInheritsItsCordon(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	for name, c := range map[string]struct {

@@ -15,17 +15,17 @@ import (
 // JoinInput describes the node to make.
 type JoinInput struct {
 	Node backend.NodeSpec `json:"node"`
-	// View is the driver's view. It becomes the driver's last view: Ready.
+	// View is the driver's view. Join sends it with the phase Ready, as the driver's last view.
 	View fleet.View `json:"view"`
 }
 
 // Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and sends the view Ready
-// to the group. It may occupy its slot for the group's whole budget. Its clock preserves the used part of the budget
-// when another worker continues it.
+// to the group. It may occupy its slot for the group's whole budget. When another worker continues the Join, the step
+// has only the rest of the budget.
 func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	name, provider := at.ObjectName(), "provider "+at.Provider.ID
-	a.recordFirstEvent(ctx, ReasonJoining, name, "%s has granted it: ResourceSlice and VirtualNode are being made",
+	a.recordFirstEvent(ctx, ReasonJoining, name, "%s has granted it: ResourceSlice and VirtualNode are being created",
 		provider)
 	err := a.join(ctx, in)
 	switch {
@@ -77,8 +77,8 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
 }
 
-// notPeered reports to the provider entity that the peering of a granted hold is missing, because a person removed it
-// by hand. The entity repairs the peering, and Temporal retries the step within its budget.
+// notPeered reports to the provider entity that the peering of a granted hold is missing: a person has removed the
+// peering by hand. The entity repairs the peering, and Temporal retries the step within its budget.
 func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	reportErr := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
 	f := failureOf(at.Provider.ID, errors.Join(err, reportErr))
@@ -109,9 +109,9 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 }
 
 // isNodeReady lists the attempt's objects once more and reports whether the attempt is complete: its Node is on the
-// chosen provider, is stamped and accepts pods. A Node of the same name on another provider belongs to an earlier run
-// of this attempt, which a restored backup does not contain. The group books that Node when it compares its ledger with
-// the objects.
+// chosen provider, is stamped and accepts pods. A Node of the same name on another provider does not count. An
+// earlier run of this attempt made that Node, before Temporal was restored from a backup that does not contain the
+// run. The group adds that Node to its ledger when it compares the ledger with the objects.
 func (a *Activities) isNodeReady(ctx context.Context, at fleet.Attempt) bool {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

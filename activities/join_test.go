@@ -128,7 +128,7 @@ func TestJoinReturnsTheResultOfItsNode(t *testing.T) {
 	}
 }
 
-// Join may occupy its slot for the rest of its budget, in one run or in several runs. Then it gives up.
+// Join runs once or several times until its budget is used up. Then it gives up.
 func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	in := joining()
 	in.Node.Booking.Spec.Budgets.Join.Duration = 8 * time.Minute
@@ -145,7 +145,7 @@ func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	require.InDelta(t, (4*time.Minute - 10*time.Second).Seconds(), left.Seconds(), 5)
 }
 
-// A node was complete before the step was cancelled. Join still reports it, because CA may use the node already.
+// A node is complete when its Join is cancelled. Join still reports the node, because CA may already use it.
 func TestCompleteNodeIsReportedDespiteCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &messages{}

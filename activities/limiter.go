@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Limiter bounds the concurrent work for one provider in this worker, so that a slow or dead provider does not occupy
-// all slots.
+// Limiter limits the number of steps that run concurrently for one provider in this worker, so that a slow or dead
+// provider does not occupy all slots. Each running step occupies one place of its provider.
 type Limiter struct {
 	mu    sync.Mutex
 	most  int
@@ -23,7 +23,7 @@ type places struct {
 	next    time.Time     // when the most recently rejected step tries again
 }
 
-// NewLimiter returns a Limiter with most places for each provider.
+// NewLimiter returns a Limiter. The parameter most is the number of places for each provider.
 func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
 // Acquire takes a place, which the caller must free with release. When no place is free, Acquire returns a retryable
@@ -54,12 +54,12 @@ func (l *Limiter) Acquire(provider string) (release func(), err error) {
 	}, nil
 }
 
-// TypeBusy is the error type of a step that found no place in its worker. It records no Event and does not count as a
-// failure.
+// TypeBusy is the error type of a step that found no place in its worker. Such an error records no Event and does not
+// count as a failure.
 const TypeBusy = "Busy"
 
 func busy(wait time.Duration) error {
-	text := "this worker has all the places of the provider taken; the step waits for one"
+	text := "this worker already runs as many steps for this provider as it may; the step waits"
 	return temporal.NewApplicationErrorWithOptions(text, TypeBusy,
 		temporal.ApplicationErrorOptions{NextRetryDelay: wait})
 }

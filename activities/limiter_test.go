@@ -37,8 +37,8 @@ func TestLimiterBoundsStepsPerProvider(t *testing.T) {
 	}
 }
 
-// When the limiter has no free place, the step is retried later. The provider receives no request, and the budget of
-// the step does not run.
+// The limiter permits no further step on the provider. A new step sends no request to the provider, uses no part of
+// its budget, and is retried later.
 func TestStepWithoutAPlaceUsesNoBudget(t *testing.T) {
 	synctest.Test(t, testAStepWithoutAPlace)
 }
@@ -74,9 +74,9 @@ func testAStepWithoutAPlace(t *testing.T) {
 	}
 }
 
-// Two hundred steps wait for the twenty places of a provider that hangs. The more steps wait, the less often each step
-// tries, so that other providers' steps are not delayed in Temporal. As soon as the provider is healthy, the steps run
-// as fast as it works.
+// The limiter permits twenty concurrent steps on a provider. The provider hangs, and two hundred steps wait for one
+// of these twenty places. The more steps wait, the less often each step tries, so that Temporal does not delay steps
+// of other providers. As soon as the provider is healthy, the steps run as fast as the provider works.
 func TestWaitingStepsTryLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, waiting = 20, 200
@@ -114,8 +114,8 @@ func TestWaitingStepsTryLessOften(t *testing.T) {
 	})
 }
 
-// The tries of waiting steps are spread over time: about one try for each place that becomes free, within bounds. When
-// all places are free, the limiter forgets the measured time.
+// Waiting steps try again at different times, so that about one step tries for each place that becomes free. The
+// pause of a step is bounded. When all places are free, the limiter forgets for how long they were taken.
 func TestTriesOfWaitingStepsAreSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  int

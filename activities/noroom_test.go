@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A pass finds no room on this cluster. It immediately notifies the provider's entity, unless the entity has already
-// published this condition.
+// A pass finds that this cluster has no free capacity for a gateway. The pass immediately reports this to the
+// provider's entity, unless the entity has already published this fault.
 func TestMissingRoomIsReportedImmediately(t *testing.T) {
 	lacks := &backend.StageError{Stage: backend.StageGatewayClient, Message: "NoRoomForGateway: pod gw-milan",
 		Err: fmt.Errorf("%w (%w)", context.DeadlineExceeded, backend.ErrNoRoom)}

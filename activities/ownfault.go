@@ -19,8 +19,9 @@ const (
 	pausedByIsolation = "no provider answers this cluster"
 )
 
-// faultLasts is the time for which the result of a check is valid for all steps of this worker. hereBound and
-// othersBound limit the time of one check. Their sum is less than the remaining time of a pass.
+// faultLasts is the time for which the result of a check is valid for all steps of this worker. hereBound limits the
+// check of this cluster's API server, and othersBound the check of the other providers. Both together are shorter
+// than the time between the end of a pass and the timeout of its activity.
 const (
 	faultLasts  = 2 * time.Second
 	hereBound   = 2 * time.Second
@@ -33,17 +34,18 @@ type ownFaults struct {
 	here, isolated fault
 }
 
-// fault is the state of one kind of fault. Many steps read it, and only one step at a time runs the check.
+// fault stores the latest result of the check for one fault. Many steps use the result, and only one step at a time
+// runs the check.
 type fault struct {
 	checks singleflight.Group
 	mu     sync.Mutex
 	at     time.Time
 	is     bool
-	since  time.Time // time of the first check in the present series that showed the fault
+	since  time.Time // time of the first check in the present series
 }
 
-// record saves the result of a check. The caller must have locked mu. A gap of more than a minute between two checks
-// ends a series.
+// record saves the result of a check. The caller must have locked mu. A series consists of checks that show the fault
+// and follow each other within a minute.
 func (f *fault) record(now time.Time, is bool) {
 	if !is || !f.is || now.Sub(f.at) > time.Minute {
 		f.since = now
@@ -67,8 +69,8 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	}
 }
 
-// pingConsumer sends the cheapest request of the backend to this cluster's API server. A list of many peerings would
-// take longer than hereBound.
+// pingConsumer sends the cheapest request of the backend to this cluster's API server. A list of many peerings, in
+// contrast, would take longer than hereBound.
 func (a *Activities) pingConsumer(ctx context.Context) error {
 	if b, ok := a.Backend.(backend.Alive); ok {
 		return b.Alive(ctx)
@@ -97,7 +99,8 @@ func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Dura
 	found := f.checks.DoChan("", func() (any, error) {
 		defer func() {
 			if cause := recover(); cause != nil { // otherwise this panic would end the worker
-				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
+				activity.GetLogger(ctx).Error("the check for a fault of this cluster panicked; no fault is assumed", "cause", cause,
+					"stack",
 					string(debug.Stack()))
 			}
 		}()

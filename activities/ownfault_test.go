@@ -128,7 +128,7 @@ func (m many) Peers(context.Context) ([]fleet.Provider, error) { return nil, con
 
 func (m many) Alive(context.Context) error { return m.err }
 
-// A list of objects that takes long is not a fault and does not pause a clock.
+// A list of many peerings takes long. This is not a fault and does not pause the clock.
 func TestClockContinuesDuringALongList(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
@@ -145,8 +145,8 @@ func TestClockContinuesDuringALongList(t *testing.T) {
 	}
 }
 
-// When no provider answers, the step assumes that this cluster is cut off. This assumption pauses the clock for at most
-// half an hour.
+// No provider answers, so the step assumes that this cluster is cut off. This pauses the clock for at most half an
+// hour.
 func TestClockContinuesAfterHalfAnHourOfSilence(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: clock.now,
@@ -160,8 +160,8 @@ func TestClockContinuesAfterHalfAnHourOfSilence(t *testing.T) {
 	}
 }
 
-// Only successive checks without an answer count towards this half hour. An answer between two checks, or a minute
-// without a check, starts the half hour again.
+// The clock is paused for at most half an hour while no provider answers. An answer of a provider, or a minute
+// without a check, starts this half hour again.
 func TestAnAnswerRestartsTheHalfHour(t *testing.T) {
 	for name, between := range map[string]func(w *world, clock *wall, look func() string){
 		"an answer": func(w *world, clock *wall, look func() string) {
@@ -203,7 +203,8 @@ func (a *asked) Identify(context.Context, fleet.Credentials) (string, error) {
 	return "", backend.ErrUnreachable
 }
 
-// Many steps check for a fault of this cluster concurrently. The result of one check is valid for two seconds.
+// Many steps check for a fault of this cluster concurrently. They share one check, whose result is valid for two
+// seconds.
 func TestStepsShareTheCheckForAFault(t *testing.T) {
 	clock, w := &wall{at: noon}, &asked{}
 	w.verb = fails(backend.ErrUnreachable)
@@ -220,8 +221,8 @@ func TestStepsShareTheCheckForAFault(t *testing.T) {
 	}
 }
 
-// While a step works, it checks other providers only after its own provider was silent. Until then a paused clock stays
-// paused, and a running clock keeps running.
+// A step checks other providers only after its own provider was silent. Until the step ends, a clock that is paused
+// because of isolation stays paused, and a running clock keeps running.
 func TestStepChecksOthersOnlyAfterItsProviderWasSilent(t *testing.T) {
 	const isolated = "no provider answers this cluster"
 	for _, stood := range []string{"", isolated} {

@@ -15,13 +15,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// PassBound limits the time of one pass of a step in one stage. A whole pass may take twice that time. The timeout of
-// its activity is longer. With a shorter limit no pass would finish on a slow provider, because each pass starts from
-// the beginning.
+// PassBound limits the time that one pass of a step spends in one stage. A whole pass may take twice that time, and
+// the timeout of its activity is longer. With a shorter PassBound no pass would finish on a slow provider, because
+// each pass starts from the beginning.
 const PassBound = 4 * time.Second
 
-// maxGap is the longest time between two beats that counts as spent. While no worker runs the step, its clock is
-// paused.
+// maxGap is the longest time between two beats that counts as spent. If the gap is longer, no worker ran the step in
+// the meantime.
 const maxGap = 10 * time.Second
 
 // Beat is the content of a step's heartbeats: the reason for the present wait, and the step's clock. The clock starts
@@ -37,14 +37,14 @@ type Beat struct {
 	PausedBecause string `json:"pausedBecause,omitempty"`
 }
 
-// maxBeat bounds a beat's message, in characters.
+// maxBeat is the maximum length of a beat's message, in characters.
 const maxBeat = 300
 
 // errWorkerStops ends a step that another worker will continue. errPassEnded ends a pass that the next pass will
 // continue.
 var (
-	errWorkerStops = errors.New("this worker stops; the step goes on with another")
-	errPassEnded   = errors.New("the pass is over; the step goes on with the next one")
+	errWorkerStops = errors.New("this worker stops; another worker continues the step")
+	errPassEnded   = errors.New("the pass has ended; the next pass continues the step")
 )
 
 // clock measures the spent time of one run of a step. In the background it sends heartbeats with the last stage as
@@ -54,7 +54,7 @@ type clock struct {
 	end  context.CancelCauseFunc
 	done chan struct{}
 	beat Beat
-	well Beat // the beat at the time of the last check that showed no fault of our own
+	well Beat // the beat at the last check that showed no fault of our cluster
 	now  func() time.Time
 	// stage is the backend's present stage, which began at since.
 	stage backend.Stage
@@ -68,8 +68,9 @@ type clock struct {
 
 // startClock starts the clock for one run of a step. A first pass that ends soon sends no heartbeat, because each
 // heartbeat is billed. The step works under the returned context. This context ends when the activity is cancelled,
-// when this worker stops, when the step has been in one stage for most, or when it has worked for twice most. If most
-// is 0, time does not end the context. If a provider is named, the clock is paused during faults of our own cluster.
+// or when this worker stops. The parameter most limits the time in one stage: the context also ends when the step has
+// been in one stage for this time, or when the run has lasted for twice this time. If most is 0, these limits do not
+// apply. If provider is not empty, the clock is paused during faults of our own cluster.
 func (a *Activities) startClock(parent context.Context, most time.Duration, provider string) (context.Context,
 	*clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
@@ -134,8 +135,8 @@ func (c *clock) watch(parent context.Context) {
 	}
 }
 
-// pauseDuringFault pauses the clock during a fault of our own, and resumes it afterwards. The time since the last check
-// without a fault does not count. silent means that the provider does not answer.
+// pauseDuringFault pauses the clock during a fault of our own cluster, and resumes it afterwards. The time since the
+// last check without a fault does not count. The parameter silent is true if the provider does not answer.
 func (c *clock) pauseDuringFault(ctx context.Context, silent bool) {
 	if c.fault == nil {
 		return
@@ -186,7 +187,8 @@ func (c *clock) run(parent context.Context, most time.Duration) {
 	}
 }
 
-// left returns the remaining time of the present stage, which may last for most.
+// left returns the remaining time of the present stage. The parameter most is the longest time that the stage may
+// last.
 func (c *clock) left(most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +216,7 @@ func (c *clock) record(ctx context.Context) {
 	activity.RecordHeartbeat(ctx, c.beat)
 }
 
-// progress receives the stage and the reason for its wait from the backend.
+// progress receives from the backend the present stage and the reason for the wait.
 func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
 	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {

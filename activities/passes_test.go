@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// wall is a clock that the test moves.
+// wall is a clock that the test sets.
 type wall struct {
 	mu sync.Mutex
 	at time.Time
@@ -40,8 +40,8 @@ func (w *wall) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// beats keeps the last heartbeat of an activity. The activity receives the heartbeat in before, as if a previous run
-// had left it.
+// beats keeps the last heartbeat of an activity. before is the heartbeat that the activity receives from its previous
+// run.
 type beats struct {
 	mu     sync.Mutex
 	last   activities.Beat
@@ -60,7 +60,7 @@ func (b *beats) env(env *testsuite.TestActivityEnvironment) {
 	}
 }
 
-// noBeat fails the test when the activity heartbeats.
+// noBeat fails the test when the activity sends a heartbeat.
 func noBeat(t *testing.T) func(*testsuite.TestActivityEnvironment) {
 	return func(env *testsuite.TestActivityEnvironment) {
 		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { t.Error("it heartbeats") })
@@ -120,8 +120,8 @@ func TestClockContinuesOverPasses(t *testing.T) {
 	}
 }
 
-// The network has its own budget. Time in a stage of the network does not count for the peering, and time in another
-// stage does not count for the network.
+// The network has its own budget. The time in stages of the network does not count towards the budget of the peering.
+// The time in other stages does not count towards the budget of the network.
 func TestNetworkHasItsOwnBudget(t *testing.T) {
 	const spent = 80 * time.Second
 	for name, c := range map[string]struct {
@@ -157,8 +157,8 @@ func TestNetworkHasItsOwnBudget(t *testing.T) {
 	}
 }
 
-// The last heartbeat of a pass contains the last stage and the clock. The next pass begins with them, and users can
-// read them.
+// The last heartbeat of a pass contains the last stage and the clock. The next pass continues from this heartbeat,
+// and users can read it.
 func TestHeartbeatCarriesTheClock(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{before: &activities.Beat{Stage: "nonce", Message: "asked", Spent: 20 * time.Second,
 		At: noon.Add(-2 * time.Second)}}
@@ -214,8 +214,8 @@ func (w onTheWay) Establish(ctx context.Context, _ fleet.Provider, p backend.Pro
 	return nil
 }
 
-// The next pass starts again from the first stage, so a pass that makes progress gets more time. It still does not
-// occupy its slot for long.
+// A pass that reaches further stages gets more time, because the next pass would start again from the first stage. It
+// still does not occupy its slot for long.
 func TestPassWithProgressLastsLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		stages     int
@@ -306,8 +306,7 @@ func TestEndOfAStepIsReported(t *testing.T) {
 	}
 }
 
-// A step for which a caller waits is retried within a second. A step that removes objects is retried at growing
-// intervals.
+// A step whose result a workflow needs is retried within a second. A removal is retried at growing intervals.
 func TestRetryIntervalsOfSteps(t *testing.T) {
 	for _, c := range []struct {
 		passes      int32
@@ -328,8 +327,8 @@ func TestRetryIntervalsOfSteps(t *testing.T) {
 	}
 }
 
-// A run first reads its provider's entity. It makes no change when the entity expects a later run, or when the entity
-// does not run.
+// A run of Establish or RemovePeering first reads its provider's entity. It changes nothing if the entity expects a
+// later run, or if the entity does not run.
 func TestLateRunChangesNothing(t *testing.T) {
 	peer := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: 3}
 	at := func(run int) *entities {
@@ -376,7 +375,8 @@ func TestLateRunChangesNothing(t *testing.T) {
 	}
 }
 
-// staged is a backend whose peering takes three seconds and whose network takes two more. Then it fails.
+// staged is a backend whose Establish takes three seconds for the peering and two seconds for the network. Then it
+// fails.
 type staged struct {
 	world
 	clock *wall
@@ -393,7 +393,8 @@ func (s *staged) Establish(_ context.Context, _ fleet.Provider, p backend.Progre
 	return backend.ErrUnreachable
 }
 
-// The time of each stage counts for the peering or for the network, to which the stage belongs.
+// Establish passes through stages of the peering and of the network. The time of each stage counts towards the budget
+// of the part to which the stage belongs.
 func TestStageTimeCountsForItsPart(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &staged{clock: clock}, Catalog: offering{}, Now: clock.now}
@@ -402,7 +403,7 @@ func TestStageTimeCountsForItsPart(t *testing.T) {
 		b.last)
 }
 
-// A budget without a separate network budget applies to all stages together.
+// Drain has one budget and no separate network budget. The budget applies to all stages together.
 func TestDrainBudgetCoversAllStages(t *testing.T) {
 	for spent, gaveUp := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
 		b := &beats{before: &activities.Beat{Stage: "connection", Spent: spent, Network: 6 * time.Second, At: noon}}
@@ -416,7 +417,7 @@ func TestDrainBudgetCoversAllStages(t *testing.T) {
 	}
 }
 
-// A step that never gives up also has a clock, which people read. A fault of this cluster does not pause it.
+// Return never gives up, but has a clock that users read. A fault of this cluster does not pause this clock.
 func TestReturnsClockIsNotPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &beats{}
@@ -427,7 +428,7 @@ func TestReturnsClockIsNotPaused(t *testing.T) {
 	})
 }
 
-// A step is done only when its entity has received the result.
+// The report of a step's result fails. The step is retried until its entity has received the result.
 func TestStepIsRetriedUntilItsEndIsReported(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
@@ -442,7 +443,7 @@ func TestStepIsRetriedUntilItsEndIsReported(t *testing.T) {
 			Messages: &messages{fails: map[string]error{"milan": errors.New("no answer"), "a": errors.New("no answer")}}})
 		require.ErrorContains(t, ended(t, do, arg), "no answer", name)
 		for _, line := range shown.all() {
-			require.Contains(t, line, "are being made", name)
+			require.Contains(t, line, "are being created", name)
 		}
 	}
 }

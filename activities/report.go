@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ReportInput is a report of a driver or a peering that is not delivered by a step.
+// ReportInput contains the messages of a driver or a peering that Report delivers.
 type ReportInput struct {
 	Group    string               `json:"group,omitempty"`
 	View     *fleet.View          `json:"view,omitempty"`

@@ -9,18 +9,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These bounds limit one search for a provider.
+// These constants limit one search for a provider.
 const (
-	// firstReads is the number of providers that a search reads concurrently before its first choice. When their
-	// capacity is found to be taken, the search reads the whole new shortlist, at most moreReads times.
+	// firstReads is the number of providers that a search first reads, concurrently. After these reads another
+	// provider may be the best one. If the search has not read that provider, it reads the whole shortlist, at most
+	// moreReads times.
 	firstReads = 8
 	moreReads  = 3
-	// readBound limits the time of one such read. If the read does not finish in time, the search uses the provider's
-	// last read state.
+	// readBound is the longest time of one such read. If a read does not finish in time, the search uses the
+	// provider's last read state.
 	readBound = time.Second
-	// rememberedFor is the time for which the state of a provider that was read remains in use. Afterwards the provider
-	// is treated as free, and is read before it is chosen. When no provider has room, states older than recheckedAfter
-	// are treated as free, too.
+	// A search uses the remembered state of a provider for rememberedFor after it was read. Afterwards the search
+	// treats the provider as free, and reads its state before it chooses the provider. If a search finds no provider
+	// with free capacity, Discover searches again; this second search treats a provider as free when its state is
+	// older than recheckedAfter.
 	rememberedFor  = time.Minute
 	recheckedAfter = 20 * time.Second
 )
@@ -34,7 +36,7 @@ type search struct {
 	read   map[string]bool
 }
 
-// shortlist ranks the offers and reads the first providers, until the chosen provider has been read.
+// shortlist ranks the offers and reads the best providers. It repeats this until the best provider has been read.
 func (s *search) shortlist(ctx context.Context, remembered time.Duration) (short []choice.Candidate,
 	counts map[string]int) {
 	short, counts = s.rank(remembered)

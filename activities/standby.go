@@ -44,16 +44,17 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 	return choice.RankStandby(q, all, states, peers, a.now()), nil
 }
 
-// These bounds limit the reads for one ranking: at most maxRanked providers, rankedAtOnce concurrently, each within
-// readBound.
+// These constants limit the reads for one ranking. At most maxRanked providers are read, and at most rankedAtOnce
+// providers concurrently. Each read takes at most readBound.
 const (
 	maxRanked    = 100
 	rankedAtOnce = 32
 )
 
-// readUnknown reads the providers of offers whose state is not in known and has not been read recently, so that
-// Entities remembers their states. A provider that does not answer, or exceeds maxRanked, is ranked by its last read
-// state, or by its offer alone. The provider itself decides when it receives the group's request.
+// readUnknown reads providers that have an offer, so that Entities remembers their states. It skips providers whose
+// state the map known contains, and providers that were read less than recheckedAfter ago. A provider that does not
+// answer, or is beyond the first maxRanked, is ranked by its last read state, or by its offer alone. Such a rank may
+// be wrong: the provider itself decides when it receives the group's request.
 func (a *Activities) readUnknown(ctx context.Context, offers []fleet.Offer, known map[string]fleet.ProviderSnapshot) {
 	var next []string
 	for _, o := range offers {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Inspect returns the holds that the providers publish and the peerings that exist. It fails when it cannot read them;
-// otherwise a hold would count as forgotten.
+// Inspect ranks the providers for standby peerings. Its result contains the holds that the providers publish, and the
+// existing peerings. If it cannot read these, it fails, because otherwise a hold would count as lost.
 func TestInspectReturnsHoldsAndPeerings(t *testing.T) {
 	key := fleet.StandbyKey("a", "e", 1)
 	published := running("milan", "turin")
@@ -39,7 +39,7 @@ func TestInspectReturnsHoldsAndPeerings(t *testing.T) {
 	require.ErrorContains(t, err, "the API server is away")
 }
 
-// A group sends a command for a hold to a provider in a task of its own.
+// Deliver sends a group's request for a hold to the provider.
 func TestDeliverSendsHoldsToProviders(t *testing.T) {
 	m := &messages{}
 	a := &activities.Activities{Messages: m}
@@ -51,7 +51,8 @@ func TestDeliverSendsHoldsToProviders(t *testing.T) {
 	require.Equal(t, []fleet.HoldRequest{hold}, m.holds)
 }
 
-// Inspect assumes nothing about a provider that it cannot read. It reads only the providers that it needs.
+// A provider or the list of peerings cannot be read. Inspect fails if it needs the missing result. Otherwise it
+// succeeds without the result.
 func TestInspectAssumesNothingAboutUnreadProviders(t *testing.T) {
 	broken := errors.New("no answer")
 	offers := []fleet.Offer{{Name: "m", Provider: "milan", Lendable: cpu("8")}}

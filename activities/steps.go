@@ -18,9 +18,9 @@ import (
 // DrainInput names the node to drain.
 type DrainInput struct {
 	Attempt fleet.Attempt `json:"attempt"`
-	// Force deletes pods instead of evicting them.
+	// Force means that pods are deleted and not evicted.
 	Force bool `json:"force,omitempty"`
-	// Budget bounds the time of the eviction.
+	// Budget is the longest time that the eviction may take.
 	Budget metav1.Duration `json:"budget,omitzero"`
 }
 
@@ -46,12 +46,13 @@ func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 // ReturnInput names the attempt to return.
 type ReturnInput struct {
 	Attempt fleet.Attempt `json:"attempt"`
-	// View becomes the driver's last view, Released; nil if no driver needs one.
+	// View is the driver's view. Return sends it with the phase Released, as the driver's last view. It is nil when
+	// only the attempt is undone.
 	View *fleet.View `json:"view,omitempty"`
 }
 
-// Return removes the attempt's node and slice on both sides, in short passes, and then releases its hold. After the
-// last hold the provider entity removes the peering. Return never gives up.
+// Return removes the attempt's node and slice on the consumer and the provider, in short passes, and then releases
+// its hold. After the last hold the provider entity removes the peering. Return never gives up.
 func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	err := a.removal(ctx, in.Attempt.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Return(ctx, in.Attempt, p)
@@ -74,7 +75,7 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 		reason = ReasonAttemptUndone
 	}
 	text := "node and slice are gone, here and on provider %s"
-	if reason == ReasonReleased { // containers and dead providers may need more time
+	if reason == ReasonReleased { // containers, or a dead provider, may need more time
 		text += "; containers of its pods may still use their grace period there"
 	}
 	a.recordEvent(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
@@ -118,23 +119,24 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	return err
 }
 
-// reportNoRoom reports to the provider's entity that a pass found no room on this cluster, unless the entity already
-// publishes this fault. The report arrives seconds after a pod could not be scheduled, while the observer's rounds are
-// a minute apart.
+// reportNoRoom reports to the provider's entity that this cluster has no free capacity for a pod of the peering,
+// unless the entity already publishes this fault. The report arrives seconds after a pod could not be scheduled,
+// while the observer's rounds are a minute apart.
 func (a *Activities) reportNoRoom(ctx context.Context, provider, lacks string) {
 	s, err := a.Entities.Provider(ctx, provider)
 	if err == nil && s.Standing.Fault == "" {
 		err = a.Messages.Holds(ctx, provider, fleet.HoldRequest{Kind: fleet.HoldNoRoom, Message: lacks})
 	}
 	if err != nil {
-		activity.GetLogger(ctx).Warn("that this cluster has no room cannot be told; the next pass tries again", "provider",
+		activity.GetLogger(ctx).Warn("cannot report that this cluster has no free capacity; the next pass tries again",
+			"provider",
 			provider, "error", err)
 	}
 }
 
-// RemovePeering removes the peering with a provider, if it is owned by us and not in use (I11). It reports the outcome
-// to the provider's entity, and the provider's refusal if objects that record the refusal stay. Only the workflow
-// unpeering/<provider> runs it. It never gives up.
+// RemovePeering removes the peering with a provider, if it is owned by us and not in use (I11). It reports the
+// outcome to the provider's entity. If objects that record the provider's refusal stay, it also reports that refusal.
+// Only the workflow unpeering/<provider> runs it. It never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
 	if done, err := a.superseded(ctx, in); err != nil || done {
 		return err
@@ -147,7 +149,8 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 			event, err = fleet.PeeringInUse, nil
 		}
 		if refusing = refusalIn(err); refusing != nil {
-			activity.GetLogger(ctx).Info("what records the provider's refusal stays", "provider", in.Provider.ID, "why", err)
+			activity.GetLogger(ctx).Info("the objects that record the provider's refusal stay", "provider", in.Provider.ID,
+				"why", err)
 			return nil
 		}
 		return err
@@ -164,9 +167,9 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 }
 
 // superseded reports whether the provider entity has left the phase for which it started this run. A run that is
-// executed late, or repeated, must not undo later decisions. It reads the state now: a remembered state may be older
-// than the start of the entity that started this run. An entity that does not run inspects the existing objects when it
-// starts again.
+// executed late, or repeated, must not undo later decisions. It reads the entity's state now, because a remembered
+// state may be older than this run. If the entity does not run, superseded returns true: the entity inspects the
+// existing objects when it starts again.
 func (a *Activities) superseded(ctx context.Context, in fleet.PeeringInput) (bool, error) {
 	s, err := a.Entities.Status(ctx, in.Provider.ID)
 	switch {
@@ -180,8 +183,8 @@ func (a *Activities) superseded(ctx context.Context, in fleet.PeeringInput) (boo
 }
 
 // current returns the provider with the credentials that its offer names now. The credentials may have changed since
-// the peering was made, and a removal never gives up. Without an offer, or when the catalog does not answer, current
-// keeps the given credentials.
+// the peering was made. With the old credentials the removal, which never gives up, would fail again and again. If no
+// offer exists, or the catalog does not answer, current keeps the given credentials.
 func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provider {
 	if offer := a.offerOf(ctx, p.ID); offer != nil {
 		p.Credentials = offer.Credentials
@@ -189,8 +192,8 @@ func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provid
 	return p
 }
 
-// removal runs a pass in one of the provider's places for removals, so that removals that wait for one provider leave
-// slots to other providers.
+// removal runs one pass of a removal. The pass occupies one of the provider's places (Activities.Removing). So
+// removals that wait for one provider leave slots of the worker to other providers.
 func (a *Activities) removal(ctx context.Context, provider string, budget time.Duration, do func(context.Context,
 	backend.Progress) error) error {
 	release, err := a.Removing.Acquire(provider)
@@ -201,13 +204,13 @@ func (a *Activities) removal(ctx context.Context, provider string, budget time.D
 	return a.pass(ctx, provider, limit{budget: budget}, do)
 }
 
-// limit bounds the time that may be spent on a step; 0 means no bound.
+// limit contains the longest times that may be spent on a step; 0 means no limit.
 type limit struct {
 	budget  time.Duration
 	network time.Duration // for stages of the network, whose time does not count towards budget
 }
 
-// usedUp returns the first budget that is used up. exceeded reports whether a budget is used up.
+// usedUp returns the budget that is used up. The result exceeded is false if no budget is used up.
 func (l limit) usedUp(c *clock) (budget time.Duration, exceeded bool) {
 	switch without, network := c.spentOn(); {
 	case !c.exceeded(0):

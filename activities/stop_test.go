@@ -34,7 +34,7 @@ func (s *slowly) List(ctx context.Context, _ string) ([]fleet.Found, error) {
 	}
 }
 
-// awaitCall waits until the activity has called the list. An activity that ends without the call fails the test.
+// awaitCall waits until the activity has called List. An activity that ends without the call fails the test.
 func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 	t.Helper()
 	select {
@@ -46,8 +46,8 @@ func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 	}
 }
 
-// The inspection of objects has a heartbeat timeout like every activity, so it must send heartbeats. Without heartbeats
-// it would time out again and again in a large cluster, and its group or provider would never recover.
+// The inspection of objects has a heartbeat timeout like every activity, so it must send heartbeats. Otherwise it
+// would time out again and again in a large cluster, and its group or provider would never recover.
 func TestListsSendHeartbeats(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
 		"group": func(a *activities.Activities) (any, any) {
@@ -90,7 +90,7 @@ func TestListsSendHeartbeats(t *testing.T) {
 }
 
 // A worker that stops ends its activities, so that another worker continues them immediately and not only after their
-// heartbeat timeout. The activities have not failed, so their error must leave the retry to Temporal.
+// heartbeat timeout. The activities have not failed, so their error must be retryable.
 func TestActivitiesEndWithTheirWorker(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider}

@@ -18,19 +18,20 @@ type Task struct {
 	Kind     fleet.CommandKind `json:"kind"`
 	Group    string            `json:"group,omitempty"`
 	Provider string            `json:"provider,omitempty"`
-	// One of these fields is set, except for a recovery.
+	// A task sets one of these fields. A recovery sets none.
 	Start   *Start       `json:"start,omitempty"`
 	Signal  *Signal      `json:"signal,omitempty"`
 	Cancel  string       `json:"cancel,omitempty"` // a workflow's id
 	Drivers []DriverName `json:"drivers,omitempty"`
-	// Hold is the request for a standby's hold to send to Provider. Standby requests a ranking of the providers to keep
-	// peered.
+	// Hold is the request for a hold that a standby peering sends to Provider. Standby requests a ranking of the
+	// providers that could be kept peered.
 	Hold    *fleet.HoldRequest     `json:"hold,omitempty"`
 	Standby *fleet.StandbyQuestion `json:"standby,omitempty"`
 	// Peer is the provider whose present refusal must be checked.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
-	// After is the id of a workflow that must be closed before a recovery lists objects; the wait for it is bounded.
+	// After is the id of a workflow that must be closed before a recovery lists objects; the time of this wait is
+	// limited.
 	After string `json:"after,omitempty"`
 }
 
@@ -49,11 +50,12 @@ type Start struct {
 	Driver  *fleet.DriverInput  `json:"driver,omitempty"`
 	Undo    *fleet.UndoInput    `json:"undo,omitempty"`
 	Peering *fleet.PeeringInput `json:"peering,omitempty"`
-	// Again allows a new start with the same id after the workflow has completed, and not only after it has failed.
+	// Again allows a new start after a workflow with this id has completed. Otherwise a new start is allowed only
+	// after that workflow has failed.
 	Again bool `json:"again,omitempty"`
 	// Once refuses the start if a workflow of this id has run before, with any outcome.
 	Once bool `json:"once,omitempty"`
-	// Bound limits the run time of the workflow; 0 means no limit.
+	// Bound is the longest run time of the workflow; 0 means no limit.
 	Bound time.Duration `json:"bound,omitempty"`
 	// Trace is the parent span of the workflow, a W3C traceparent. If it is "", the workflow begins a new trace, if
 	// tracing is enabled.
@@ -115,19 +117,19 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// fanOut is the number of targets of a batch that are processed concurrently: the load that a small Temporal server can
-// process in addition to its other work.
+// fanOut is the number of commands of a batch that are executed concurrently. A small Temporal server can process
+// this load in addition to its other work.
 const fanOut = 4
 
-// These are the times of a batch, which ends after five seconds in any case; the entity then sends the whole batch
-// again. A batch starts no command after startWithin, except a peering, and waits for no answer after answerWithin.
-// Unfinished commands count as failed, and the entity sends them again.
+// These constants limit the time of a batch. A batch starts no command after startWithin, except the start of a
+// peering. It waits for no answer after answerWithin: unfinished commands count as failed, and the entity sends them
+// again. If the whole activity exceeds five seconds, the entity sends the whole batch again.
 const (
 	startWithin  = 3 * time.Second
 	answerWithin = 4 * time.Second
 )
 
-var errNotStarted = errors.New("the commands before it took all the time of their batch")
+var errNotStarted = errors.New("the batch had no time left to start this command")
 
 // Deliver executes a batch of commands and returns one result per command. The entity sends only failed commands again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
@@ -140,8 +142,8 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	return results, nil
 }
 
-// deliver executes one command, if it can start before the context turn ends. A workflow start first waits for
-// Activities.Starting.
+// deliver executes one command, if it can begin before the context in the parameter turn ends. Only a command that
+// starts a peering may begin later. A command that starts a workflow first waits for Activities.Starting.
 func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
@@ -168,8 +170,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	return r
 }
 
-// startInTurn starts a workflow after it has acquired Activities.Starting. A peering does not wait: each provider has
-// one peering, and its entity delivers the start within its own workflow task.
+// startInTurn starts a workflow after it has acquired Activities.Starting. A peering does not wait: its provider's
+// workflow starts it in a local activity, and a wait would extend the workflow task.
 func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
 	if a.Starting != nil && s.Peering == nil {
 		if err := a.Starting.Acquire(turn, 1); err != nil {
@@ -180,8 +182,8 @@ func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bo
 	return a.start(ctx, s)
 }
 
-// start starts a workflow. It replaces a peering that runs on a version without workers. Inspect replaces such drivers,
-// because it also lists the objects that they leave.
+// start starts a workflow. If the workflow of a peering already runs, but on a version without workers, start
+// replaces it. Inspect replaces drivers on such a version, because it also lists the objects that they leave.
 func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
 	already, err = a.Workflows.Start(ctx, s)
 	if err != nil || !already || s.Peering == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A batch returns a result for each target, so that only the failed tasks are sent again.
+// A batch returns a result for each task, so that the entity sends only the failed tasks again.
 func TestDeliverAnswersPerTarget(t *testing.T) {
 	broken := errors.New("Temporal does not answer")
 	f := &flows{
@@ -57,7 +57,7 @@ func TestDeliverAnswersPerTarget(t *testing.T) {
 	}
 }
 
-// reborn is a workflow that is closed at the signal and runs again at the description.
+// reborn is a workflow that is closed when it is signalled, and runs again when it is described.
 type reborn struct{ flows }
 
 func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
@@ -68,8 +68,8 @@ func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
 	return err
 }
 
-// A driver starts between the failed signal and the description. It is not reported as gone; the task fails and is sent
-// again.
+// A driver starts between the failed signal and the description. Deliver does not report the driver as gone. The task
+// fails, so that the entity sends it again.
 func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	batch := []activities.Task{{ID: 1, Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}}
 	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: &reborn{}}).Deliver, batch)
@@ -100,8 +100,9 @@ func (s *gradual) Start(ctx context.Context, w activities.Start) (bool, error) {
 	return s.flows.Start(ctx, w)
 }
 
-// All batches together start no more workflows concurrently than the worker may. A batch that waits for long returns
-// the workflows that it has started, so that they are not started again.
+// All batches of a worker together start only a bounded number of workflows concurrently. A batch that waits too long
+// still returns a result for each workflow that it has started, so that the entity does not start these workflows
+// again.
 func TestConcurrentStartsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}
@@ -140,8 +141,9 @@ func TestConcurrentStartsAreBounded(t *testing.T) {
 	})
 }
 
-// While Temporal is slow, a batch returns in time with the messages that it has sent. Otherwise Temporal would repeat
-// the whole batch without end. A target that does not answer delays no other target and no start of a peering.
+// Temporal is slow. A batch still returns in time, with results for the tasks that it has done. Otherwise its entity
+// would repeat the whole batch again and again. A target that does not answer delays no other target, and no start of
+// a peering.
 func TestSlowBatchReturnsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{flows: flows{status: map[string]activities.Status{"runs": {Running: true}}}}
@@ -184,7 +186,8 @@ func TestPayloadsOfSignalsAndStarts(t *testing.T) {
 	require.False(t, activities.Delivers(fleet.CommandDescribe))
 }
 
-// A peering that no worker may continue is started again. A running peering is left alone.
+// The workflow of a peering runs, but no worker can continue it. Deliver starts the peering again. It does not change
+// another peering whose workflow has a worker.
 func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{
 		"peering/milan": {Running: true, Orphaned: true}, "peering/rome": {Running: true},
@@ -208,7 +211,8 @@ func (unseen) Status(context.Context, string) (activities.Status, error) {
 	return activities.Status{}, errors.New("no answer")
 }
 
-// A peering is started once. When a peering or a driver cannot be described, no state is assumed for it.
+// The workflow of a peering or of a driver cannot be described. Deliver assumes no state for it: the task fails. It
+// starts the peering only once.
 func TestDeliverAssumesNoStateWithoutADescription(t *testing.T) {
 	peering := activities.Task{Start: &activities.Start{ID: "peering/milan", Peering: &fleet.PeeringInput{}}}
 	signal := activities.Task{Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}
@@ -234,7 +238,7 @@ func TestDeliverAssumesNoStateWithoutADescription(t *testing.T) {
 	}
 }
 
-// Four goroutines send a batch of any size.
+// Four goroutines send the tasks of a batch of any size.
 func TestFourGoroutinesSendABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}

@@ -15,21 +15,21 @@ import (
 // witnessBound limits the time in which the other providers may answer.
 const witnessBound = 7 * time.Second
 
-// maxContacts bounds the providers that are contacted concurrently.
+// maxContacts is the maximum number of providers that are contacted concurrently.
 const maxContacts = 50
 
-// Witness distinguishes a cluster that is cut off from providers that are dead.
+// Witness finds out why providers are silent: they are dead, or this cluster is cut off from its network.
 type Witness struct {
 	Backend backend.Backend
 	Catalog Catalog
-	// Probe requests a host that is outside this cluster and belongs to no provider. It returns nil when the host
-	// answers. A nil Probe means that no such host is configured.
+	// Probe sends a request to a host that is outside this cluster and belongs to no provider. It returns nil when
+	// the host answers. A nil Probe means that no such host is configured.
 	Probe func(ctx context.Context) error
 }
 
-// Answers reports whether this cluster reaches any provider except the silent ones, among all offered or peered
-// providers. If no other provider exists and only one is silent, it uses the probe. contacted reports whether there was
-// any other provider or probe to contact.
+// Answers reports whether any provider answers this cluster. It contacts all offered or peered providers, except the
+// providers in the list silent. If no other provider exists and this list contains only one provider, it uses the
+// probe. The result contacted is false if there was neither another provider nor a probe.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, contacted bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {

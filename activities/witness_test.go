@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Answers checks whether a cluster outside this cluster answers. When none does, this cluster is cut off.
+// Answers reports whether any other cluster answers. If none does, this cluster is cut off.
 func TestWitnessFindsAnAnsweringCluster(t *testing.T) {
 	down := errors.New("no answer")
 	offer := func(id string) fleet.Offer {
@@ -52,7 +52,7 @@ func TestWitnessFindsAnAnsweringCluster(t *testing.T) {
 	}
 }
 
-// Answers fails without a list of peerings, because it then does not know which clusters to check.
+// The peerings cannot be listed. Answers fails, because it does not know which clusters to contact.
 func TestWitnessFailsWithoutAListOfPeerings(t *testing.T) {
 	w := activities.Witness{Backend: &world{err: errors.New("no answer")}, Catalog: offering{}}
 	_, _, err := w.Answers(t.Context(), []string{"milan"})

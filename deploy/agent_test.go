@@ -21,7 +21,7 @@ import (
 
 const agentChart = "helm/liqo-autoscaler-agent"
 
-var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // names of the objects, by set
+var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // object names
 
 func agentValues(set string) string { return filepath.Join(agentChart, "ci", set+"-values.yaml") }
 
@@ -38,8 +38,8 @@ func renderAgent(t *testing.T, set string) []object {
 	return decode(t, out)
 }
 
-// The agent reads the config that the chart writes. The binary accepts the flags, and each file exists at the path that
-// the config names.
+// The agent can read the config that the chart writes. The binary accepts the flags, and each file exists at the path
+// that a flag names.
 func TestAgentReadsTheChartsConfig(t *testing.T) {
 	for set, name := range agentSets {
 		t.Run(set, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAgentReadsTheChartsConfig(t *testing.T) {
 	}
 }
 
-// agentRights are the rights of each agent. It reads objects and holds its Lease.
+// agentRights are the rights of every agent: it reads objects and holds its Lease.
 var agentRights = map[string][]right{
 	"cluster": and(on("cluster", "list", slice, tenant, "/nodes", "/pods"),
 		on("cluster", "watch", slice, tenant, "/nodes", "/pods")),
@@ -92,10 +92,10 @@ var agentRights = map[string][]right{
 	},
 }
 
-// grantRights are the additional rights of an agent that answers slices.
+// grantRights are the additional rights of an agent that grants or denies slices.
 var grantRights = on("cluster", "update", slice+"/status")
 
-// recordRights are the rights on the record of grants in Liqo's namespace.
+// recordRights are the rights for the ConfigMap in Liqo's namespace in which the agent records its grants.
 var recordRights = and(on("record", "create", "/configmaps"), named("record", "get", "/configmaps", agent.RecordName),
 	named("record", "update", "/configmaps", agent.RecordName))
 
@@ -124,7 +124,7 @@ func TestAgentRights(t *testing.T) {
 	}
 }
 
-// The schema has exactly the keys of values.yaml and the keys of offers that the code reads.
+// The schema has exactly the keys of values.yaml, and for an offer the keys that the code reads.
 func TestAgentSchema(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(agentChart, "values.schema.json"))
 	require.NoError(t, err)

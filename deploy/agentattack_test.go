@@ -21,8 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// TestAttackedAgent lets one consumer write the worst possible slices, including their status, which no policy prevents
-// here. The agent has the memory that the chart gives it. It still answers the slices of another consumer all the time.
+// TestAttackedAgent lets one consumer write the worst possible slices. The consumer also writes the status of these
+// slices, which no policy prevents here. The agent has only the memory that the chart gives it. During the attack it
+// still answers the slices of another consumer.
 func TestAttackedAgent(t *testing.T) {
 	if os.Getenv("ATTACK") == "" {
 		t.Skip("part of make e2e SUITE=attack")
@@ -108,8 +109,8 @@ func TestAttackedAgent(t *testing.T) {
 	honest("restart")
 }
 
-// attack creates slices of the consumer munich with these fields. It also writes their status, which only Liqo should
-// write.
+// attack creates many slices of the consumer munich with these fields. It also writes their status, which only Liqo
+// should write.
 func (c *cluster) attack(t *testing.T, objects dynamic.Interface, name string, many int, spec, status map[string]any) {
 	t.Helper()
 	all := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-munich")

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 )
 
-// incoming returns a consumer's slice in the form in which crd-replicator creates it.
+// incoming returns a consumer's slice in the form in which crd-replicator creates it on a provider.
 func incoming(consumer, name, class string) *unstructured.Unstructured {
 	spec := map[string]any{"consumerClusterID": consumer, "resources": map[string]any{"cpu": "1"}}
 	if class != "" {
@@ -24,10 +24,10 @@ func incoming(consumer, name, class string) *unstructured.Unstructured {
 	return slice
 }
 
-// deniesDefaultClass checks the policy denyDefaultClass: a consumer for which the agent has an offer gets no new slice
-// of the class that Liqo grants automatically. The policy does not change granted slices, slices of other consumers,
-// and slices that this cluster requests from them. In this test one slice of munich exists before the policy, and rome
-// has no offer.
+// deniesDefaultClass checks the policy denyDefaultClass. A consumer for which the agent has an offer gets no new
+// slice of the class that Liqo grants automatically. The policy does not affect granted slices, slices of other
+// consumers, and slices that this cluster requests from a provider. In this test one slice of munich was granted
+// before the policy existed, and rome has no offer.
 func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 	slices := func(consumer string) dynamic.ResourceInterface {
 		return objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)
@@ -45,7 +45,7 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 		}
 	}
 	elsewhere := incoming("elsewhere", "stranger", "default")
-	elsewhere.SetNamespace("liqo-tenant-munich") // in this namespace Liqo does not change the slice
+	elsewhere.SetNamespace("liqo-tenant-munich") // Liqo does not change stranger's slice in this namespace
 	elsewhere.SetLabels(nil)
 	_, err := slices("munich").Create(t.Context(), elsewhere, metav1.CreateOptions{})
 	require.NoError(t, err)

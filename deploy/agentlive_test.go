@@ -31,9 +31,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The chart's agent measures a cluster of a real API server with exactly the rights that the chart grants. Other
-// workloads reduce its offer, and it withdraws the offer when it stops. Two consumers request slices concurrently. The
-// agent grants no more than fit, whether or not it is killed in between.
+// The chart's agent measures a cluster with a real API server. It has exactly the rights that the chart grants. The
+// pods of other users reduce its offer, and the agent withdraws the offer when it stops. Two consumers request slices
+// concurrently. The agent is killed during this time. It still grants only as many slices as fit.
 func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Slow(t)
 	c := startCluster(t)
@@ -71,7 +71,7 @@ func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Until(t, 2*time.Minute, "what is granted is not offered", offered("3"))
 	objects, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)
-	for _, of := range []string{"munich", "rome"} { // Liqo's own class, which the agent does not answer
+	for _, of := range []string{"munich", "rome"} { // of Liqo's own class, which the agent does not answer
 		_, err := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-"+of).Create(t.Context(),
 			incoming(of, "before", "default"), metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -83,8 +83,8 @@ func TestAgentOnARealCluster(t *testing.T) {
 	c.publishesToConsumers(t, deployment)
 }
 
-// publishesToConsumers checks that an agent without a discovery server writes the offers into the consumers' tenant
-// namespaces.
+// publishesToConsumers checks that an agent without a discovery server writes its offers into the tenant namespaces
+// of the consumers.
 func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	published := func(want string) func() error {
@@ -115,7 +115,7 @@ func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	require.NoError(t, published("")())
 }
 
-// installAgent installs the chart into a cluster, and creates the objects that a cluster with Liqo has.
+// installAgent installs the agent's chart into a cluster, and creates the objects that a cluster with Liqo has.
 func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	c.kubectl(t, nil, "create", "namespace", namespace)
@@ -143,7 +143,7 @@ func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	return deployment
 }
 
-// addNode adds the Ready node n.
+// addNode adds a Ready Node named n with these resources.
 func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 	t.Helper()
 	nodes := c.kube.CoreV1().Nodes()
@@ -158,9 +158,9 @@ func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 	require.NoError(t, err)
 }
 
-// runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends the process as
-// a kubelet does and returns its log. kill kills the process, and so does the end of the test. Without keep the agent
-// has no discovery server.
+// runAgent starts the Deployment's container as a process, with a token of the Deployment's ServiceAccount. stop ends
+// the process as a kubelet does, and returns its log. kill kills the process. The process is also killed when the
+// test ends. If keep is nil, the agent has no discovery server.
 func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store) (stop func() string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: u, user: {token: %q}}]
 `, c.config.Host, c.config.CAFile, account))
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
-	args := append(d.Spec.Template.Spec.Containers[0].Args, // of a flag that is given twice, the last value counts
+	args := append(d.Spec.Template.Spec.Containers[0].Args, // if a flag is given twice, the last value counts
 		"--config="+file("agent.yaml", config.Data["agent.yaml"]), "--kubeconfig="+kubeconfig, "--discovery-url="+web.URL,
 		"--discovery-token-file="+file("token", token), "--discovery-ca="+file("ca.crt", authority),
 		"--health-listen=", "--metrics-listen=")

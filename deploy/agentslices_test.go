@@ -28,8 +28,9 @@ func liqoObject(kind, namespace, name string, spec map[string]any) *unstructured
 	return o
 }
 
-// noRoomIsGrantedTwice requests 100 slices of one CPU concurrently for two consumers, and some slices for a third
-// consumer without an offer. 60 slices fit. restart runs when some slices have an answer.
+// noRoomIsGrantedTwice requests 110 slices of one CPU concurrently: 50 for each of two consumers, and 10 for a third
+// consumer, which has no offer. The cluster has capacity for 60 slices. The agent must grant 60 slices and deny the
+// other slices. When some slices have an answer, it calls the function restart.
 func (c *cluster) noRoomIsGrantedTwice(t *testing.T, restart func()) {
 	objects, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)
@@ -72,7 +73,7 @@ func (c *cluster) noRoomIsGrantedTwice(t *testing.T, restart func()) {
 		"Denied NotOffered": 10}, got)
 }
 
-// answers counts the answers of all slices, by status and reason.
+// answers counts the slices that have an answer, by status and reason. n is the number of all answers.
 func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n int, err error) {
 	list, err := objects.Resource(liqoResource("resourceslices")).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -81,7 +82,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	count = map[string]int{}
 	for _, slice := range list.Items {
 		conditions, _, _ := unstructured.NestedSlice(slice.Object, "status", "conditions")
-		if len(conditions) > 1 { // the first condition is Liqo's own
+		if len(conditions) > 1 { // the first condition comes from Liqo
 			answer := conditions[1].(map[string]any)
 			count[fmt.Sprint(answer["status"], " ", answer["reason"])]++
 			n++
@@ -90,7 +91,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	return count, n, nil
 }
 
-// ask creates a slice as crd-replicator does, accepts it as Liqo does, and then changes it again and again.
+// ask creates a slice as crd-replicator does, and accepts it as Liqo does. Then it changes the slice three times.
 func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name string) error {
 	slices := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)
 	slice := liqoObject("ResourceSlice", "liqo-tenant-"+consumer, name, map[string]any{"class": agent.Class,
@@ -110,7 +111,7 @@ func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name st
 			return err
 		}
 		made.SetAnnotations(map[string]string{"touched": time.Now().String()})
-		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is fine, too
+		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is permitted, too
 	}
 	return nil
 }

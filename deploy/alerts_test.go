@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// ofRelease replaces the selectors in the rules' file by the selectors of a release, as deploy/alerts does. The queue
-// is a regular expression inside a string of PromQL.
+// ofRelease replaces the selectors in the rules file by the selectors of a release, as deploy/alerts does. queue is a
+// regular expression within a string of PromQL, so its backslashes are doubled.
 func ofRelease(release, queue, rules string) string {
 	var lanes []string
 	for _, lane := range workflows.Lanes {
@@ -25,8 +25,7 @@ func ofRelease(release, queue, rules string) string {
 		`task_queue=~"`+queue+`(`+strings.Join(lanes, "|")+`)?"`).Replace(rules)
 }
 
-// The rules select the namespace and the task queues of the release. When the chart has a job for the metrics, the
-// rules select it too.
+// The chart's rules select the namespace, the hub and the task queues of the release.
 func TestRulesSelectOneRelease(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(chart, "files/alerts.yaml"))
 	require.NoError(t, err)
@@ -45,7 +44,8 @@ func TestRulesSelectOneRelease(t *testing.T) {
 	}
 }
 
-// Each alert has a link to its section of docs/alerts.md, or of a page of the site's own.
+// The annotation runbook_url of each alert leads to the alert's section of docs/alerts.md, or of the page that the
+// values name.
 func TestAlertsLinkToTheirRunbook(t *testing.T) {
 	const page, own = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md",
 		"https://wiki.example/on-call"

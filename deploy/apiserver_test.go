@@ -22,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// cluster is an etcd and a kube-apiserver without controllers. The API server validates, admits, stores and authorizes
-// objects.
+// cluster is an etcd and a kube-apiserver without controllers. The API server validates, admits, authorizes and
+// stores objects.
 type cluster struct {
 	bin        string // the folder with etcd, kube-apiserver and kubectl
 	kubeconfig string // the administrator's kubeconfig
@@ -31,10 +31,10 @@ type cluster struct {
 	kube       kubernetes.Interface
 	removed    map[validation]bool    // see removeEach; nil for a cluster of the lab
 	undoes     func(what string) bool // see TestLabPolicies
-	limit      *memlimit.Group        // the limit of the agent's memory, if any
+	limit      *memlimit.Group        // the memory limit of the agent, or nil
 }
 
-// startCluster starts both processes on free ports, with keys of this test. They end with the test.
+// startCluster starts both processes on free ports, with new keys. They end with the test.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{},
@@ -91,13 +91,12 @@ users: [{name: u, user: {client-certificate: %s, client-key: %s}}]
 	return c
 }
 
-// start starts a process that ends with the test. When the process ends before the test, start closes the channel
-// ended.
+// start starts a process that ends with the test. If the process ends earlier, start closes the channel ended.
 func (c *cluster) start(t *testing.T, name string, args ...string) (ended <-chan struct{}) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), name+".log"))
 	require.NoError(t, err)
-	defer log.Close() // the process has its own copy
+	defer log.Close() // the process has its own descriptor of the file
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
@@ -116,7 +115,7 @@ func (c *cluster) start(t *testing.T, name string, args ...string) (ended <-chan
 	return done
 }
 
-// run runs kubectl or helm as the administrator, with input for its standard input.
+// run runs a program such as kubectl or helm as the administrator. input is its standard input.
 func (c *cluster) run(t *testing.T, path string, input []byte, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), path, args...)
@@ -127,7 +126,8 @@ func (c *cluster) run(t *testing.T, path string, input []byte, args ...string) (
 	return string(out), err
 }
 
-// crdsServed waits until every CRD is served. kubectl fails immediately for a CRD without conditions.
+// crdsServed waits until every CRD is served. It retries, because kubectl wait fails immediately for a CRD without
+// conditions.
 func (c *cluster) crdsServed(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundled returns the values of a bundled Temporal, which runs in the pod, with every option set, and further values.
+// bundled returns the values of a release with a bundled Temporal, which runs in the pod of the release. It enables
+// the options that apply to a bundled Temporal. further contains additional values.
 func bundled(further ...string) []string {
 	return []string{"--set", strings.Join(append([]string{"temporal.address=", "temporal.bundled.enabled=true",
 		"networkPolicy.enabled=true", "temporal.codec.secretName=codec"}, further...), ",")}
@@ -33,7 +34,8 @@ func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 	return pod.Containers[n]
 }
 
-// TestBundledIsOnePod checks that the release has one pod, and that its Services and policies select only this pod.
+// TestBundledIsOnePod checks that a release with a bundled Temporal has only one pod. Its Services and policies
+// select only this pod.
 func TestBundledIsOnePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	require.Empty(t, all[appsv1.Deployment](objects))
@@ -42,7 +44,7 @@ func TestBundledIsOnePod(t *testing.T) {
 	require.Equal(t, int32(1), *set.Spec.Replicas)
 	one[corev1.Service](t, objects, namespace, set.Spec.ServiceName)
 	pod := set.Spec.Template.Spec
-	ports := map[string]string{} // names of containers by the names of their ports
+	ports := map[string]string{} // maps names of ports to names of containers
 	numbers := map[int32]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
@@ -74,8 +76,8 @@ func TestBundledIsOnePod(t *testing.T) {
 	selected(policies[0].Spec.PodSelector.MatchLabels)
 }
 
-// TestBinaryAcceptsTheBundledArguments checks that our binary accepts the arguments of its two containers. It also
-// checks that they connect to the Temporal in the pod, and that each probe, file and volume exists.
+// TestBinaryAcceptsTheBundledArguments checks that our binary accepts the arguments of the worker and the gRPC
+// server. Both connect to the Temporal in the pod, and each probe, file and volume exists.
 func TestBinaryAcceptsTheBundledArguments(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
@@ -106,8 +108,8 @@ func TestBinaryAcceptsTheBundledArguments(t *testing.T) {
 	require.Contains(t, container(t, pod, "worker").Args, "--bundled-temporal", "it prepares Temporal, and looks at it")
 }
 
-// TestBundledPodIsRestricted checks that Pod Security's level restricted admits every container. Only our two
-// containers may have the token of the account.
+// TestBundledPodIsRestricted checks that Pod Security's level restricted admits every container. Only the worker and
+// the gRPC server may have the token of the account.
 func TestBundledPodIsRestricted(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
@@ -139,8 +141,8 @@ func TestBundledPodIsRestricted(t *testing.T) {
 	}
 }
 
-// TestBundledTemporal checks the container of the Temporal server. Its image has the version that the suites run, and
-// the server does not listen outside the pod.
+// TestBundledTemporal checks the container of the Temporal server. Its image has the version with which the suites
+// run, and the server does not listen outside the pod.
 func TestBundledTemporal(t *testing.T) {
 	objects := render(t, "plaintext", bundled()...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "temporal")
@@ -156,7 +158,7 @@ func TestBundledTemporal(t *testing.T) {
 	require.Equal(t, "sqlite", env["DB"])
 	require.Equal(t, "1", env["NUM_HISTORY_SHARDS"])
 	require.Equal(t, "127.0.0.1", env["BIND_ON_IP"])
-	for _, name := range []string{"USER", "HOME"} { // Go's user.Current without cgo needs them for a user without a name
+	for _, name := range []string{"USER", "HOME"} { // without cgo, Go's user.Current needs them if the user has no name
 		require.NotEmpty(t, env[name])
 	}
 	for _, name := range []string{"DBNAME", "VISIBILITY_DBNAME"} {
@@ -165,8 +167,9 @@ func TestBundledTemporal(t *testing.T) {
 	require.GreaterOrEqual(t, c.Resources.Limits.Memory().Value(), int64(1<<30))
 }
 
-// TestBundledUIListensOnlyInThePod checks that the web UI listens only in the pod, and that it answers no request of
-// another page in a browser. The command was run with UI server 2.42.1, whose config folder is relative to its root.
+// TestBundledUIListensOnlyInThePod checks that the web UI listens only in the pod, and that it answers no requests of
+// other web pages. The command of the container was tried with UI server 2.42.1, whose config folder is relative to
+// --root.
 func TestBundledUIListensOnlyInThePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "ui")
@@ -185,7 +188,7 @@ func TestBundledUIListensOnlyInThePod(t *testing.T) {
 		release+"-temporal").Data, "ui.yaml")
 }
 
-// TestBundledVolumeMayBeAnEmptyDir checks the volume claim and the emptyDir that can replace it.
+// TestBundledVolumeMayBeAnEmptyDir checks the volume claim for Temporal's data, and the emptyDir that can replace it.
 func TestBundledVolumeMayBeAnEmptyDir(t *testing.T) {
 	set := one[appsv1.StatefulSet](t, render(t, "plaintext",
 		bundled("temporal.bundled.persistence.storageClassName=fast")...), namespace, release)
@@ -202,7 +205,7 @@ func TestBundledVolumeMayBeAnEmptyDir(t *testing.T) {
 		func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil }))
 }
 
-// TestBundledIsScraped checks that Prometheus scrapes both programs.
+// TestBundledIsScraped checks that Prometheus scrapes both the worker and the gRPC server.
 func TestBundledIsScraped(t *testing.T) {
 	objects := render(t, "plaintext", bundled("metrics.serviceMonitor.enabled=true")...)
 	var served, read []string
@@ -216,8 +219,8 @@ func TestBundledIsScraped(t *testing.T) {
 	require.Equal(t, served, read)
 }
 
-// TestOnlyABundledTemporalHasTheVolumeAlert checks that the rules of a release contain the rule for the volume exactly
-// when Temporal is bundled.
+// TestOnlyABundledTemporalHasTheVolumeAlert checks that a release has the rule about the volume only if its Temporal
+// is bundled.
 func TestOnlyABundledTemporalHasTheVolumeAlert(t *testing.T) {
 	monitored := "metrics.prometheusRule.enabled=true"
 	rule := one[prometheusRule](t, render(t, "plaintext", bundled(monitored)...), namespace, release)
@@ -228,8 +231,8 @@ func TestOnlyABundledTemporalHasTheVolumeAlert(t *testing.T) {
 	require.Len(t, one[prometheusRule](t, render(t, "plaintext", "--set", monitored), namespace, release).Spec.Groups, 1)
 }
 
-// TestBundledReleaseHasTheDocumentedObjects checks the number of objects that docs/install.md states, including all
-// policies of the cluster and of the network.
+// TestBundledReleaseHasTheDocumentedObjects checks that docs/install.md states the number of objects of a release
+// with a bundled Temporal. The number includes the admission policies and the network policies.
 func TestBundledReleaseHasTheDocumentedObjects(t *testing.T) {
 	n := len(render(t, "plaintext", bundled()...))
 	t.Logf("OBJECTS bundled %d, with a Temporal elsewhere %d, each without network policies %d and %d", n,
@@ -241,7 +244,8 @@ func TestBundledReleaseHasTheDocumentedObjects(t *testing.T) {
 	require.Contains(t, string(install), fmt.Sprintf("renders %d objects", n))
 }
 
-// TestValuesAgainstABundledTemporalAreRefused checks that the chart refuses values that contradict a bundled Temporal.
+// TestValuesAgainstABundledTemporalAreRefused checks that the chart refuses values that contradict a bundled
+// Temporal, and names the reason.
 func TestValuesAgainstABundledTemporalAreRefused(t *testing.T) {
 	for change, says := range map[string]string{
 		"worker.replicaCount=2":                            "worker.replicaCount is 2: with temporal.bundled",
@@ -263,8 +267,8 @@ func TestValuesAgainstABundledTemporalAreRefused(t *testing.T) {
 	}
 }
 
-// bundledInstalls checks that a real API server accepts all objects, that Pod Security's strictest level admits the
-// pod, and that the account has the rights of both programs.
+// bundledInstalls checks that a real API server accepts all objects of a release with a bundled Temporal. Pod
+// Security's strictest level admits the pod, and the account has the rights of the worker and the gRPC server.
 func bundledInstalls(t *testing.T, c *cluster) {
 	args := append([]string{"--values", valuesFile("plaintext")}, bundled("temporal.bundled.ui.enabled=true")...)
 	notes, err := c.run(t, tool(t, "HELM"), nil, append([]string{"install", release, chart, "-n", namespace}, args...)...)

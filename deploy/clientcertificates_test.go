@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The agent and the worker present a certificate from a Secret instead of a token. The server has the authorities that
-// sign these certificates. The pod mounts whole folders, so that the files change with the Secret, and only the keys of
-// each Secret that it needs.
+// The agent and the worker present a certificate from a Secret instead of a token. The server has the authorities
+// that sign these certificates. Each pod mounts the Secret as a folder, and not single files, so that the files
+// change with the Secret. It mounts only the keys that it needs.
 func TestClientCertificatesReplaceTokens(t *testing.T) {
 	out, err := templateAgent(t, "--values", agentValues("full"), "--set",
 		"discovery.token.secretName=,discovery.certificate.secretName=agent-client")

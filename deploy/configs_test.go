@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// The test parses the files of the ConfigMaps with the code that parses them in the pods.
+// The code that reads the config files in the pods can parse the files in the rendered ConfigMaps.
 func TestConfigFilesAreParsedByTheCode(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -47,7 +47,7 @@ func nameOf(set string) string {
 	return release
 }
 
-// cloudConfig has the fields of CA's own type (cloudprovider/externalgrpc/externalgrpc_cloud_provider.go).
+// cloudConfig has the fields of the type that CA uses (cloudprovider/externalgrpc/externalgrpc_cloud_provider.go).
 type cloudConfig struct {
 	Address     string           `json:"address"`
 	Key         string           `json:"key"`
@@ -67,7 +67,7 @@ func readCloudConfig(t *testing.T, objects []object, set string) (c cloudConfig)
 	return c
 }
 
-// CA's config file names the Service by a name that the server's certificate contains.
+// CA's config file contains a name of the Service as the address. The server's certificate contains this name, too.
 func TestCloudConfig(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestCloudConfig(t *testing.T) {
 	}
 }
 
-// The certificate that cert-manager issues for CA contains the names that the server allows.
+// The certificate that cert-manager issues for CA contains the names that the server permits.
 func TestCAsCertificateHasTheAllowedNames(t *testing.T) {
 	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other",
 		"plaintext": ""} {
@@ -99,8 +99,8 @@ func TestCAsCertificateHasTheAllowedNames(t *testing.T) {
 	}
 }
 
-// Certificates are issued into the mounted Secrets, for the right usages. The authority that signs them signs no other
-// client.
+// cert-manager issues the certificates into the Secrets that the pods mount, each with the right usage. The authority
+// that signs them belongs to this release, so it signs no certificates of other clients.
 func TestCertificatesAreIssuedIntoTheMountedSecrets(t *testing.T) {
 	objects := render(t, "certmanager")
 	secrets := map[string]string{} // names of Secrets by usage
@@ -124,7 +124,7 @@ func TestCertificatesAreIssuedIntoTheMountedSecrets(t *testing.T) {
 	require.Equal(t, "x", one[certificate](t, other, "kube-system", "lender-client-tls").Spec.IssuerRef.Name)
 }
 
-// The values for CA's chart fit a release of our chart with the default name.
+// The values file for CA's chart works with a release of our chart that has the default name.
 func TestValuesForCAFitTheDefaultRelease(t *testing.T) {
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
@@ -176,12 +176,13 @@ func TestValuesForCAFitTheDefaultRelease(t *testing.T) {
 
 	flags := flagsOfCA(t)
 	for name := range values.ExtraArgs {
-		name, _, _ = strings.Cut(name, "_") // the chart removes the suffix, by which a flag can be given twice
+		name, _, _ = strings.Cut(name, "_") // the chart removes the suffix, so that a flag can be given twice
 		require.Contains(t, flags, fmt.Sprintf("%q", name), "CA has no flag --%s", name)
 	}
 }
 
-// With the values of deploy/ca/values.yaml, `liqo-autoscaler config cloud-config` prints the same file as the chart.
+// `liqo-autoscaler config cloud-config` prints the same file as the chart, and the same values as
+// deploy/ca/values.yaml.
 func TestCloudConfigCommandEqualsTheChart(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	read := func(into any, args ...string) {
@@ -207,7 +208,7 @@ func TestCloudConfigCommandEqualsTheChart(t *testing.T) {
 		printed["extraArgs"].(map[string]any)["cloud-config"])
 }
 
-// flagsOfCA returns the source code of CA's flags in the version in our go.mod.
+// flagsOfCA returns the source code that defines CA's flags, in the version that our go.mod requires.
 func flagsOfCA(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",

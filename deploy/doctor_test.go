@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doctorFinds runs liqo-autoscaler doctor as the cluster's administrator and returns the ids of its findings.
+// doctorFinds runs `liqo-autoscaler doctor` as the cluster's administrator. It returns the ids of the findings.
 func doctorFinds(t *testing.T, c *cluster, args ...string) (ids []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"), append([]string{"doctor", "-o", "json",

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 )
 
-// showsEvents checks three actions on a real API server with the worker's rights: it accepts Events about the market's
-// ConfigMap, counts repeated Events, and accepts Events about a missing Node.
+// showsEvents checks, with the worker's rights on a real API server, that Events are written. The API server accepts
+// Events about the market's ConfigMap and about a Node that does not exist, and repeated Events are counted.
 func showsEvents(t *testing.T, c *cluster, account string) {
 	mayAll(t, c, account, map[string][]string{"writer": {namespace}, "events": {metav1.NamespaceDefault}})
 	config := rest.CopyConfig(c.config)

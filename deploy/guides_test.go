@@ -18,9 +18,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// TestSetupGuides runs the steps of both guides that are marked with `make deploy-check`, as printed. The consumer and
-// the provider are real API servers with Liqo's CRDs, its cluster id and its Deployment. The test then reads the
-// effects. The second guide uses the consumer and the provider of the first guide, so the setup finds its own objects.
+// TestSetupGuides follows docs/install.md and docs/quickstart-kind.md. It runs each step that is marked `ran here:
+// make deploy-check`, with the commands as printed. The consumer and the provider are real API servers with Liqo's
+// CRDs, its cluster id and its Deployment. The test then checks the effects. The second guide uses the same clusters
+// as the first guide, so setup finds the objects that it has created.
 func TestSetupGuides(t *testing.T) {
 	consumer, lender := startCluster(t), startCluster(t)
 	consumer.withLiqo(t, "munich")
@@ -42,7 +43,7 @@ func TestSetupGuides(t *testing.T) {
 		require.NoError(t, err, manifest)
 		return strings.Count("\n"+manifest, "\nkind: ")
 	}
-	const others = 8 + 29 + 4 // Cluster Autoscaler's chart, the provider, and the consumer
+	const others = 8 + 29 + 4 // objects of CA's chart, the provider and the consumer
 	n := charts()
 	require.Contains(t, string(install), fmt.Sprintf("| %d with these values", n))
 	require.Contains(t, string(install), fmt.Sprintf("| %d; the quickstart", n+others))
@@ -86,7 +87,7 @@ func TestSetupGuides(t *testing.T) {
 		"-l", "liqo-autoscaler.io/setup", "-o", "name")))
 }
 
-// withLiqo creates Liqo's CRDs in the cluster, and the objects by which the setup recognizes Liqo.
+// withLiqo creates Liqo's CRDs in the cluster, and the objects by which setup recognizes Liqo.
 func (c *cluster) withLiqo(t *testing.T, id string) {
 	t.Helper()
 	crds, err := filepath.Glob(filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds", "*.yaml"))
@@ -133,7 +134,7 @@ func (c *cluster) addLargeNode(t *testing.T) {
 	}
 }
 
-// pairConfig returns a kubeconfig with the contexts of both guides.
+// pairConfig returns a kubeconfig with the contexts that both guides use.
 func pairConfig(t *testing.T, consumer, lender *cluster) string {
 	t.Helper()
 	both, err := clientcmd.LoadFromFile(consumer.kubeconfig)
@@ -156,8 +157,8 @@ func pairConfig(t *testing.T, consumer, lender *cluster) string {
 	return path
 }
 
-// followGuide writes the files of a guide, runs its commands, and returns their output. The API servers of the tests
-// have loopback addresses, so the test adds --provider-server to the guide's command.
+// followGuide writes the files of a guide, runs its commands, and returns their output. If server is not "", it adds
+// --provider-server to the command of the guide, because the API servers of the test have loopback addresses.
 func followGuide(t *testing.T, kubeconfig, path, server string) (printed string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -206,7 +207,7 @@ func inGuide(t *testing.T, kubeconfig, folder, text string) (string, error) {
 	return string(out), err
 }
 
-// checkGuide checks the effects of a guide in the consumer.
+// checkGuide checks the effects of a guide on the consumer cluster.
 func checkGuide(t *testing.T, c *cluster) {
 	t.Helper()
 	secret, err := c.kube.CoreV1().Secrets("liqo-autoscaler").Get(t.Context(), "milan", metav1.GetOptions{})
@@ -218,7 +219,8 @@ func checkGuide(t *testing.T, c *cluster) {
 	c.kubectl(t, nil, "-n", "shop", "get", "namespaceoffloadings.offloading.liqo.io", "offloading")
 }
 
-// actsAsConsumer checks that the credentials in the Secret belong to the consumer's account, with its permissions.
+// actsAsConsumer checks the credentials in the Secret: they belong to the consumer's account on the provider, and
+// have the account's permissions.
 func actsAsConsumer(t *testing.T, lender *cluster, secret *corev1.Secret) {
 	t.Helper()
 	access, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])

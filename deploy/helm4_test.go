@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHelm4RendersTheSameObjects checks that Helm 4 and Helm 3 render the same objects of both charts. Helm 4's linter
-// reports no finding. Helm 4 refuses the values that the schema or the chart refuse, although its messages about a
-// schema differ.
+// TestHelm4RendersTheSameObjects checks that Helm 4 renders the same objects of both charts as Helm 3. Helm 4's
+// linter reports no finding. Helm 4 also refuses the values that the schema or the chart refuse, although its
+// messages about a schema are different.
 func TestHelm4RendersTheSameObjects(t *testing.T) {
 	next := tool(t, "HELM4")
 	type rendering func() []object

@@ -17,8 +17,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// leadsHub checks a real API server with the worker's rights. It grants the hub's Lease, stores the observer's memory,
-// and shows the memory's age. With the server's rights, the test identifies the cluster.
+// leadsHub checks that the worker can lead a hub with its rights on a real API server. The worker can obtain the
+// hub's Lease, store the observer's state and bills, and read them with their age. The worker and the gRPC server can
+// read the UID of the cluster.
 func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	as := func(account string) kubernetes.Interface {
 		config := rest.CopyConfig(c.config)

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A real API server accepts the chart and the provider's manifest. It admits the pods under Pod Security's strictest
-// level, and grants exactly the rights that the worker needs.
+// A real API server accepts the chart and the provider's manifest. It admits the pods at Pod Security's strictest
+// level. The accounts have exactly the rights that they need.
 func TestInstall(t *testing.T) {
 	c := startCluster(t)
 	for _, name := range []string{namespace, "liqo", "liqo-system", "providers", "partners"} {
@@ -92,7 +92,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	mayNot(t, c, account, "liqo-tenant-x", "update", slice, "x")
 	mayNot(t, c, nameOf(set)+"-grpcserver", namespace, "get", "/configmaps", nameOf(set)+"-nodegroups")
 	if set == "plaintext" {
-		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // the worker's offers name only milan
+		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // the worker's offers name only the Secret milan
 		showsEvents(t, c, account)
 		leadsHub(t, c, account, nameOf(set)+"-grpcserver", "default")
 	}
@@ -101,15 +101,15 @@ func installs(t *testing.T, c *cluster, set string) {
 		workerDenies(t, c, e)
 		c.eachWasRemoved(t)
 	})
-	if set == "certmanager" { // no process runs here, but the account has its rights
+	if set == "certmanager" { // no process runs here, but doctor can examine the account's rights
 		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
 			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
 	}
 	ownsVirtualNode(t, c, account)
 }
 
-// ownsVirtualNode acts as the worker, with Liqo's own CRDs. It creates a slice and a VirtualNode that blocks the
-// deletion of the slice.
+// ownsVirtualNode acts as the worker, with Liqo's own CRDs. It creates a slice, and a VirtualNode whose owner
+// reference blocks the deletion of the slice.
 func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
@@ -131,7 +131,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	yes := true
 	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x",
 		UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
-	require.Eventually(t, func() bool { // a new CRD reaches admission a little later
+	require.Eventually(t, func() bool { // a new CRD needs a moment until admission knows it
 		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"},
 			reference), metav1.CreateOptions{})
 		return err == nil
@@ -142,7 +142,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 		metav1.ListOptions{})))
 }
 
-// checkNotes checks that the values for CA's chart in NOTES.txt are YAML and equal deploy/ca/values.yaml.
+// checkNotes checks the values for CA's chart in NOTES.txt: they are valid YAML and equal deploy/ca/values.yaml.
 func checkNotes(t *testing.T, set, notes string) {
 	_, block, found := strings.Cut(notes, "Use these values with CA's own chart")
 	require.True(t, found, "%s", notes)
@@ -168,14 +168,15 @@ func checkNotes(t *testing.T, set, notes string) {
 	}
 }
 
-// mayAll checks that the account has each right of the table in each namespace of the right's place.
+// mayAll checks that the account has the rights in the tables of rights_test.go. places maps the places in the tables
+// to the namespaces in which they are checked.
 func mayAll(t *testing.T, c *cluster, account string, places map[string][]string) {
 	t.Helper()
 	for place, namespaces := range places {
 		for _, r := range needed(place) {
 			r.name = strings.ReplaceAll(r.name, "lender", strings.TrimSuffix(account, "-worker"))
 			for _, in := range namespaces {
-				if !may(t, c, account, in, r.verb, r.resource, r.name) { // new roles reach the authorizer a little later
+				if !may(t, c, account, in, r.verb, r.resource, r.name) { // new roles take effect after a moment
 					require.Eventually(t, func() bool { return may(t, c, account, in, r.verb, r.resource, r.name) },
 						time.Minute, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name,
 						in)
@@ -209,8 +210,8 @@ func may(t *testing.T, c *cluster, account, in, verb, resource, name string) boo
 	return review.Status.Allowed
 }
 
-// providerGrants checks that the provider's account has the rights in the table, in its own namespace only, and that
-// its kubeconfig works.
+// providerGrants checks that the consumer's account on a provider has the rights in the table. It has no rights in
+// the namespaces of other consumers. The kubeconfig of the account works.
 func providerGrants(t *testing.T, c *cluster) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	raw, err := exec.CommandContext(t.Context(), binary, "provider-access", "--consumer-id", "rome").Output()
@@ -255,8 +256,8 @@ func providerGrants(t *testing.T, c *cluster) {
 	t.Run("revoke", func(t *testing.T) { revokes(t, c, file) })
 }
 
-// operatorCRDs returns CRDs with which the API server stores our objects of operators' kinds. The types of these
-// objects are in operators_test.go.
+// operatorCRDs returns CRDs for the kinds of operators, so that the API server can store our objects of these kinds.
+// The types of these objects are in operators_test.go.
 func operatorCRDs() []byte {
 	var all bytes.Buffer
 	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer",

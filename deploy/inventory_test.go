@@ -17,7 +17,7 @@ import (
 // reads are the verbs that change nothing.
 var reads = []string{"get", "list", "watch"}
 
-// written returns the write permissions of an account's Roles: for each resource, the sorted verbs.
+// written returns the changes that the Roles of an account permit: for each resource, the sorted verbs.
 func written(t *testing.T, objects []object) map[string]string {
 	t.Helper()
 	var rights []right
@@ -45,7 +45,7 @@ func written(t *testing.T, objects []object) map[string]string {
 	return written
 }
 
-// inventory returns the rows of docs/security.md: for each account and resource, the verbs.
+// inventory returns the rows of the table in docs/security.md: for each account and resource, the permitted verbs.
 func inventory(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/security.md")
@@ -59,8 +59,9 @@ func inventory(t *testing.T) map[string]map[string]string {
 	return documented
 }
 
-// onlyInventory checks, in each of the namespaces, that an account may write only the kinds in its rows of the
-// inventory. An account without rows may write nothing.
+// onlyInventory checks that an account may write, in each of the namespaces, only the kinds in its rows of the
+// inventory. An account without rows may write nothing. The parameter rows is the name of the account in the
+// inventory.
 func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces ...string) {
 	t.Helper()
 	documented := inventory(t)
@@ -86,7 +87,7 @@ func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces .
 	}
 }
 
-// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly the
+// The inventory in docs/security.md has a row for each kind that one of our accounts may write, with exactly the
 // permitted verbs.
 func TestInventoryListsEachWritePermission(t *testing.T) {
 	documented := inventory(t)

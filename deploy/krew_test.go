@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin has the fields of krew's Plugin (v1alpha2, sigs.k8s.io/krew/pkg/index/types.go).
+// plugin has the fields of the type Plugin of krew (v1alpha2, sigs.k8s.io/krew/pkg/index/types.go).
 type plugin struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -38,7 +38,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// checksum writes an archive of a release, and returns its line of the checksums.
+// checksum writes an archive of a release, and returns the archive's line in the file of checksums.
 func checksum(t *testing.T, folder, name string) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(folder, name))
@@ -58,8 +58,8 @@ func checksum(t *testing.T, folder, name string) string {
 	return fmt.Sprintf("%x  %s\n", sha256.Sum256(raw), name)
 }
 
-// The manifest for krew follows krew's own rules, and has each archive of the release with its checksum. Other files
-// of the release are not in it. `make release-check` runs the same script on the archives of a real build.
+// The manifest for krew follows krew's own rules, and contains each archive of the release with its checksum, and no
+// other file of the release. `make release-check` runs the same script on the archives of a real build.
 func TestKrewManifest(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestLabPolicies repeats the attempts of TestInstall on the clusters of a lab, where Liqo's webhooks and controllers
-// and Kubernetes' garbage collector run. A policy or a webhook of Liqo refuses each attempt, or the attempt has no
-// effect. It has no effect when Liqo's mutating webhooks overwrite a value before a policy sees it: the template of a
-// new VirtualNode, the arguments of an existing one, or the label of a Tenant.
+// TestLabPolicies repeats the attempts of TestInstall on the clusters of a lab. There, Liqo's webhooks and
+// controllers and Kubernetes' garbage collector run. Each attempt is refused by a policy or by a webhook of Liqo, or
+// it has no effect. An attempt has no effect if Liqo's mutating webhooks overwrite the value before a policy sees it:
+// the template of a new VirtualNode, the arguments of an existing one, or the label of a Tenant.
 func TestLabPolicies(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {
@@ -35,7 +35,7 @@ func TestLabPolicies(t *testing.T) {
 			"templates/renewal.yaml")
 		require.NoError(t, err, "%s", manifest)
 		c.kubectl(t, manifest, "apply", "--server-side", "-f", "-")
-		c.undoes = func(what string) bool { // changes of VirtualNodes
+		c.undoes = func(what string) bool { // attempts on VirtualNodes that have no effect
 			with, isNew := strings.CutPrefix(what, "create with ")
 			return isNew && !slices.Contains(besideTemplate, with) || strings.HasSuffix(what, " by argument") || unknown(what)
 		}
@@ -76,10 +76,12 @@ func TestLabPolicies(t *testing.T) {
 	})
 }
 
-// besideTemplate are the virtualNodeChanges outside the template. Liqo's webhook does not undo them.
+// besideTemplate contains those virtualNodeChanges that do not change the template of the VirtualNode. Liqo's webhook
+// does not undo them.
 var besideTemplate = []string{"another kubeconfig", "no check by Liqo", "a finalizer", "an owner that is not there"}
 
-// writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode by the same template.
+// writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode, and that the result is
+// always the same.
 func writesTemplates(t *testing.T, e escalation) {
 	t.Helper()
 	template := func(v virtualNode) any {
@@ -102,12 +104,13 @@ func writesTemplates(t *testing.T, e escalation) {
 	}
 }
 
-// unknown reports whether the lab's Liqo lacks the field of the attempt, so that the API server drops the field.
+// unknown reports whether the lab's version of Liqo does not have the field that the attempt sets. The API server
+// then drops this field.
 func unknown(what string) bool {
 	return what == "Service of its own" && strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1.")
 }
 
-// labCluster returns a cluster of the lab. On this cluster, judge removes no validation.
+// labCluster returns a cluster of the lab. judge does not remove validations on such a cluster.
 func labCluster(t *testing.T, root, name string) *cluster {
 	t.Helper()
 	c := &cluster{bin: os.Getenv("LAB_BIN"), kubeconfig: filepath.Join(root, name+".kubeconfig")}
@@ -120,8 +123,8 @@ func labCluster(t *testing.T, root, name string) *cluster {
 	return c
 }
 
-// lends gives each identity of the consumer rome a quota for pods in the namespace default. Liqo's webhook requires the
-// quota.
+// lends gives each identity of the consumer rome a quota for pods in the namespace default, because Liqo's webhook
+// requires one.
 func (c *cluster) lends(t *testing.T) {
 	t.Helper()
 	c.kubectl(t, nil, "label", "namespace", "default", remoteID+"=rome")

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// machinesAlone checks the worker's account in an installation for hosts of microVMs. The account changes and removes
-// only the Nodes of machines, and writes no Secret in any namespace.
+// machinesAlone checks the worker's account in an installation for hosts of microVMs. The account may change and
+// remove only the Nodes of microVMs. It may not write a Secret in any namespace.
 func machinesAlone(t *testing.T, c *cluster) {
 	c.kubectl(t, nil, "create", "namespace", "machines")
 	out, err := c.run(t, tool(t, "HELM"), nil, "install", release, chart, "-n", namespace, "--values",
@@ -40,7 +40,7 @@ func machinesAlone(t *testing.T, c *cluster) {
 	remove := func(node string) func(context.Context) error {
 		return func(ctx context.Context) error { return h.kube.CoreV1().Nodes().Delete(ctx, node, dryDelete) }
 	}
-	const policy, right = "machines of its own kind alone", "cannot create resource"
+	const policy, right = "only machines of its own kind", "cannot create resource"
 	c.judge(t, []attempt{
 		{"cordon another node", policy, patch("another", `{"spec":{"unschedulable":true}}`)},
 		{"take another node for a machine", policy,

@@ -22,9 +22,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/mirror"
 )
 
-// mirrorWrites runs the mirror with only the rights of the worker's account, so that it shows groups and offers in the
-// CRDs of the chart. kubectl prints the documented columns, and the API server drops no field. The mirror deletes the
-// objects of removed groups and offers.
+// mirrorWrites runs the mirror with only the rights of the worker's account. The mirror shows groups and offers as
+// objects of the chart's CRDs. kubectl prints the documented columns, and the API server drops no field. If a group
+// or an offer is removed, the mirror deletes its object.
 func mirrorWrites(t *testing.T, c *cluster) {
 	manifest, err := template(t, "--values", valuesFile("plaintext"), "--show-only", "templates/serviceaccounts.yaml",
 		"--show-only", "templates/market-rbac.yaml")
@@ -38,7 +38,7 @@ func mirrorWrites(t *testing.T, c *cluster) {
 	as, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	objects := mirror.Cluster{Client: as, Namespace: namespace, Hub: "default"}
-	require.Eventually(t, func() bool { // the authorizer and the API see new objects a little later
+	require.Eventually(t, func() bool { // new roles and new CRDs take effect after a moment
 		_, errGroups := objects.List(t.Context(), mirror.KindGroup)
 		_, errOffers := objects.List(t.Context(), mirror.KindOffer)
 		return errGroups == nil && errOffers == nil
@@ -84,7 +84,7 @@ func mirrorWrites(t *testing.T, c *cluster) {
 		return u.Items[0].GetResourceVersion()
 	}
 	before := version()
-	m.Groups([]fleet.Snapshot{group}, nil, nil) // the mirror compares this group first and then deletes the other one
+	m.Groups([]fleet.Snapshot{group}, nil, nil) // the mirror compares this group before it deletes the other
 	prints("lng", [][]string{{"NAME", "TARGET", "READY", "PENDING", "MIN", "MAX", "COST/H", "WHY"},
 		{"burst", "2", "1", "1", "0", "3", "0", "Paused"}})
 	require.Equal(t, before, version(), "the API server keeps what was written, so nothing is written again")

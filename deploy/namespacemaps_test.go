@@ -10,8 +10,8 @@ import (
 
 var namespaceMaps = liqoKind("offloading", "namespacemaps")
 
-// replica returns a NamespaceMap of rome in the form in which rome's crd-replicator creates it on a provider (Liqo
-// internal/crdReplicator/reflection/handler.go).
+// replica returns a NamespaceMap of the consumer rome in the form in which rome's crd-replicator creates it on a
+// provider (Liqo internal/crdReplicator/reflection/handler.go).
 func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	u := liqoObject("NamespaceMap", consumerNamespace, name, map[string]any{"desiredMapping": mapping})
 	u.SetAPIVersion("offloading.liqo.io/v1beta1")
@@ -20,8 +20,9 @@ func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin. The map must not name a namespace
-// that another consumer has or will have.
+// consumerNamespaces checks the policy for NamespaceMaps. A consumer's NamespaceMap must have the label that names
+// the consumer as its origin. It must not name a namespace that belongs to another consumer or to the provider, or
+// that another consumer's map would create.
 func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	outgoing := replica("outgoing", nil)
 	outgoing.SetLabels(map[string]string{"liqo.io/replication": "true", "liqo.io/remoteID": "rome", remoteID: "rome"})

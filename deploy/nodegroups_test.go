@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// The chart checks the groups and does not change them. A group's own selector replaces the selector of the defaults,
-// and a group's own min of 0 counts.
+// The chart checks the groups and does not change them. If a group has a selector, the chart does not merge it with
+// the selector of the defaults. If a group sets min to 0, the default for min does not apply.
 func TestChartDoesNotChangeNodeGroups(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(values, []byte(`

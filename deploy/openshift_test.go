@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With openshift: true, no pod names a user or a group, because the SCC restricted-v2 would refuse it. Each pod keeps
-// the other settings of its security context.
+// With openshift: true, no pod sets a user or a group, because the SCC restricted-v2 would refuse the pod. The other
+// settings of the pods' security contexts stay the same.
 func TestPodsOnOpenShiftNameNoUser(t *testing.T) {
 	for name, rendered := range map[string]func(*testing.T, ...string) ([]byte, error){
 		"server and worker": func(t *testing.T, args ...string) ([]byte, error) {

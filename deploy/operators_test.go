@@ -2,8 +2,9 @@ package deploy_test
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The parts that our tests use of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's types
-// (monitoring.coreos.com/v1). Our go.mod does not contain their modules.
+// certificate and the types below have only those fields of cert-manager's types (cert-manager.io/v1) and of the
+// Prometheus operator's types (monitoring.coreos.com/v1) that our tests use. Our go.mod does not contain their
+// modules.
 type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

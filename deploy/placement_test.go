@@ -105,8 +105,8 @@ func TestPodsHaveThePriorityOfClusterAutoscaler(t *testing.T) {
 	}
 }
 
-// TestReplicasAreSpreadOverNodes checks that replicas are spread over nodes by default, by the labels of their own
-// pods. The spread is a preference and never a requirement.
+// TestReplicasAreSpreadOverNodes checks that by default the replicas of each Deployment are spread over nodes. The
+// spread counts only the pods of this Deployment. It is a preference and never a requirement.
 func TestReplicasAreSpreadOverNodes(t *testing.T) {
 	objects := render(t, "plaintext")
 	for _, d := range all[appsv1.Deployment](objects) {
@@ -121,7 +121,7 @@ func TestReplicasAreSpreadOverNodes(t *testing.T) {
 	}
 }
 
-// ports returns the numbers and names of the ports of the rules, in order and without duplicates.
+// ports returns the numbers and names of the ports of the rules, sorted and without duplicates.
 func ports(rules []networkingv1.NetworkPolicyEgressRule) (found []string) {
 	for _, r := range rules {
 		for _, p := range r.Ports {

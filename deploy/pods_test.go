@@ -31,7 +31,7 @@ func eachContainer(t *testing.T, test func(t *testing.T, objects []object, pod c
 	}
 }
 
-// The binary parses the arguments of every container. With --help it parses all flags and does nothing else.
+// The binary accepts the arguments of every container. With --help it parses all flags and does nothing else.
 func TestBinaryAcceptsEveryFlagOfTheChart(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	eachContainer(t, func(t *testing.T, _ []object, _ corev1.PodSpec, c corev1.Container) {
@@ -40,7 +40,7 @@ func TestBinaryAcceptsEveryFlagOfTheChart(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), binary, append(slices.Clone(c.Args), "--help")...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Contains(t, string(out), "liqo-autoscaler "+c.Name)
-		// The container has each required flag.
+		// The arguments contain each required flag.
 		for _, line := range strings.Split(string(out), "\n") {
 			if strings.Contains(line, "(required)") {
 				flag := strings.Fields(line)[0]
@@ -60,7 +60,7 @@ func flagValue(c corev1.Container, flag string) string {
 	return ""
 }
 
-// The container listens on each of its ports. Probes and Services use these ports.
+// Each container listens on all ports that it declares. Probes and Services use only these ports.
 func TestPortsOfProbesAndServicesExist(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen",
@@ -83,7 +83,7 @@ func TestPortsOfProbesAndServicesExist(t *testing.T) {
 			require.Greater(t, probe.TimeoutSeconds, int32(1), "a look takes up to 0.9 s")
 		}
 
-		led := map[string]int{} // services by their target port
+		led := map[string]int{} // counts the Services by their target ports
 		for _, service := range all[corev1.Service](objects) {
 			if component := service.Spec.Selector["app.kubernetes.io/component"]; component == "" || component == c.Name {
 				require.Contains(t, ports, service.Spec.Ports[0].TargetPort.StrVal)
@@ -95,7 +95,7 @@ func TestPortsOfProbesAndServicesExist(t *testing.T) {
 	})
 }
 
-// The ServiceMonitor selects only the Service of the metrics.
+// The ServiceMonitor selects only the Service for the metrics.
 func TestServiceMonitorSelectsOnlyMetrics(t *testing.T) {
 	objects := render(t, "certmanager")
 	monitor := one[serviceMonitor](t, objects, namespace, release)
@@ -109,8 +109,8 @@ func TestServiceMonitorSelectsOnlyMetrics(t *testing.T) {
 		monitor.Spec.Endpoints[0].Port)
 }
 
-// The rules and the dashboard in the chart are the files that deploy/alerts tests with Prometheus. The rules contain
-// the selectors of the release.
+// The rules and the dashboard in the chart are the files that deploy/alerts tests with Prometheus. The chart puts the
+// selectors of the release into the rules.
 func TestChartContainsTheTestedAlertsAndDashboard(t *testing.T) {
 	objects := render(t, "certmanager")
 	rule := one[prometheusRule](t, objects, namespace, release)
@@ -132,7 +132,8 @@ func TestChartContainsTheTestedAlertsAndDashboard(t *testing.T) {
 	require.Empty(t, all[prometheusRule](render(t, "plaintext")), "off by default")
 }
 
-// Every file in a flag is in a mounted volume. Every volume exists and is mounted.
+// Every file that a flag names is in a mounted volume. Each mount refers to an existing volume, and each volume is
+// mounted.
 func TestEveryFileIsInAMountedVolume(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		var mounted []string
@@ -158,7 +159,7 @@ func TestEveryFileIsInAMountedVolume(t *testing.T) {
 	})
 }
 
-// The pods need no access to the node, and do not write into their image.
+// The pods need no access to the host, and do not write into their images.
 func TestPodsNeedNoAccessToTheNode(t *testing.T) {
 	eachContainer(t, func(t *testing.T, _ []object, pod corev1.PodSpec, c corev1.Container) {
 		require.True(t, *pod.SecurityContext.RunAsNonRoot)
@@ -173,8 +174,8 @@ func TestPodsNeedNoAccessToTheNode(t *testing.T) {
 	})
 }
 
-// A Deployment, its Service, its disruption budget and its network policy select the pods of one component, and no pods
-// of another component.
+// A Deployment, its Service, its disruption budget and its network policy select the pods of one component. They do
+// not select the pods of other components.
 func TestSelectorsMatchOneComponent(t *testing.T) {
 	for _, set := range valueSets {
 		objects := render(t, set)
@@ -217,7 +218,8 @@ func TestSelectorsMatchOneComponent(t *testing.T) {
 	}
 }
 
-// When node groups or offers change, no pod restarts, because the processes read both files again.
+// When node groups or offers change, no pod restarts. The processes read the files with the groups and the offers
+// again.
 func TestNewGroupsAndOffersRestartNoPod(t *testing.T) {
 	deployments := func(args ...string) []*appsv1.Deployment {
 		return all[appsv1.Deployment](render(t, "plaintext", args...))

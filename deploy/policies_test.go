@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 )
 
-// The policies name the worker's account. They are missing only when the values disable them.
+// Each policy applies to the worker's account or to the account of the renewal. The chart renders no policies if the
+// values disable them.
 func TestPoliciesNameTheWorkersAccount(t *testing.T) {
 	for _, set := range valueSets {
 		o := render(t, set)
@@ -37,7 +38,8 @@ func TestPoliciesNameTheWorkersAccount(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreRenderedWithoutACluster checks that `helm template`, which has no cluster, renders the policies.
+// TestPoliciesAreRenderedWithoutACluster checks that `helm template` renders the policies, although it is not
+// connected to a cluster.
 func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	for _, set := range valueSets {
 		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
@@ -50,8 +52,8 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](decode(t, out)), 1)
 }
 
-// TestOldClusterNeedsDisabledPolicies checks that the chart fails on a cluster without the policies' API. The error
-// names the value that disables the policies.
+// TestOldClusterNeedsDisabledPolicies checks that the chart fails for a version of Kubernetes without
+// ValidatingAdmissionPolicies. The error names the value that disables the policies.
 func TestOldClusterNeedsDisabledPolicies(t *testing.T) {
 	for _, version := range []string{"v1.27.0", "v1.29.9", "v1.29.9-gke.100"} {
 		old := []string{"--values", valuesFile("certmanager"), "--kube-version", version}
@@ -70,7 +72,7 @@ func TestOldClusterNeedsDisabledPolicies(t *testing.T) {
 	}
 }
 
-// doctor expects policies for exactly the kinds in the chart.
+// doctor expects policies for exactly those resources for which the chart has policies.
 func TestDoctorKnowsThePolicies(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, p := range all[admissionv1.ValidatingAdmissionPolicy](render(t, "plaintext")) {

@@ -24,7 +24,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// holder is a client with an account's token. Every attempt is a dry run, because admission also judges dry runs.
+// holder has clients with the token of an account. Every attempt is a dry run: admission judges it in the same way as
+// a real request.
 type holder struct {
 	kube kubernetes.Interface
 	liqo dynamic.Interface
@@ -44,8 +45,8 @@ func (c *cluster) holder(t *testing.T, namespace, account string) holder {
 	return c.withToken(t, made.Status.Token)
 }
 
-// identity returns a client with a certificate of that name and these groups. It has an administrator's permissions, so
-// that only a policy can refuse a request.
+// identity returns clients with a certificate for this user name and these groups. The user has an administrator's
+// permissions, so only a policy can refuse its requests.
 func (c *cluster) identity(t *testing.T, name string, groups ...string) (h holder) {
 	t.Helper()
 	access := rest.CopyConfig(c.config)
@@ -75,8 +76,8 @@ func liqoKind(group, name string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// createSecret creates a Secret. When a Secret with this name exists, the call still reaches admission, because
-// admission runs first.
+// createSecret creates a Secret. If a Secret with this name already exists, a policy can still refuse the request,
+// because admission runs first.
 func (h holder) createSecret(ctx context.Context, namespace, name string, changes ...func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{},
 		Labels: map[string]string{}}}
@@ -97,7 +98,7 @@ func (h holder) patchSecret(namespace, name, patch string) func(context.Context)
 	}
 }
 
-// patch returns an attempt that patches an object of Liqo or one of its subresources.
+// patch returns an attempt to patch an object of Liqo, or one of its subresources.
 func (h holder) patch(kind apischema.GroupVersionResource, namespace, name, patch string,
 	of ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -115,8 +116,8 @@ func (h holder) createLiqo(kind apischema.GroupVersionResource, namespace string
 	}
 }
 
-// createServed creates an object as the administrator as soon as its kind is served. A new CRD is served a moment after
-// its creation.
+// createServed creates an object as the administrator. It waits until the object's kind is served, which takes a
+// moment for a new CRD.
 func (c *cluster) createServed(t *testing.T, kind apischema.GroupVersionResource, object *unstructured.Unstructured) {
 	t.Helper()
 	admin, err := dynamic.NewForConfig(c.config)
@@ -143,12 +144,12 @@ func annotated(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountNameKey] =
 // attempt is one request of an account.
 type attempt struct {
 	what   string
-	denied string // the expected part of the refusal, by a policy or for a missing right; empty: the attempt is allowed
+	denied string // a part of the expected refusal, by a policy or for a missing right; "" if it is allowed
 	try    func(ctx context.Context) error
 }
 
-// judge repeats the first attempt until it is denied, because a new policy takes effect after a moment. It then makes
-// all attempts, and calls removeEach with them.
+// judge first repeats the first attempt until it is denied, because a new policy takes effect after a moment. Then it
+// makes all attempts and checks their results. Unless the cluster belongs to a lab, it then calls removeEach.
 func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	t.Helper()
 	require.NotEmpty(t, attempts[0].denied)
@@ -164,7 +165,7 @@ func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	})
 	for _, a := range attempts {
 		t.Run(a.what, func(t *testing.T) {
-			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy takes effect at its own time
+			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy takes effect at another time
 				err := a.try(t.Context())
 				if !c.meets(a, err) {
 					return fmt.Errorf("the answer: %w", err)
@@ -178,12 +179,12 @@ func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	}
 }
 
-// meets reports whether the attempt has the expected answer.
+// meets reports whether the attempt has the expected result.
 func (c *cluster) meets(a attempt, err error) bool {
 	if err == nil {
 		return a.denied == "" || c.undoes(a.what)
 	}
-	byLiqo := c.removed == nil && strings.Contains(err.Error(), ".liqo.io\" denied the request") // before a policy
+	byLiqo := c.removed == nil && strings.Contains(err.Error(), ".liqo.io\" denied the request") // by a webhook
 	return a.denied != "" && (byLiqo || refused(err, a.denied))
 }
 
@@ -203,8 +204,8 @@ func (c *cluster) applyCRDs(t *testing.T, names ...string) {
 	c.crdsServed(t)
 }
 
-// renews checks that `provider-access renew` gives the kubeconfig of the account a new token. It changes no other
-// account.
+// renews checks that `provider-access renew` replaces the token in a kubeconfig of the account. The new token belongs
+// to the same account.
 func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
@@ -217,7 +218,7 @@ func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	who := c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", who)
 
-	// The Secret of an offer. It is in the same cluster, because the test has only one.
+	// The same works for the Secret of an offer. The Secret is in the same cluster, because the test has only one.
 	c.kubectl(t, nil, "-n", "providers", "create", "secret", "generic", "rome", "--from-file=kubeconfig="+file)
 	out, err = c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "renew", "--secret", "providers/rome")
 	require.NoError(t, err, "%s", out)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// networkObject returns an object of a network with rome in the form in which our worker creates it.
+// networkObject returns an object for the network with the consumer rome, in the form in which our worker creates it.
 func networkObject(kind string, spec map[string]any) *unstructured.Unstructured {
 	u := liqoObject(kind, consumerNamespace, "rome", spec)
 	u.SetAPIVersion("networking.liqo.io/v1beta1")
@@ -18,13 +18,13 @@ func networkObject(kind string, spec map[string]any) *unstructured.Unstructured 
 	return u
 }
 
-// cidrs returns the spec of a Configuration with these pod addresses.
+// cidrs returns the spec of a Configuration with these networks for pods.
 func cidrs(pods ...any) map[string]any {
 	return map[string]any{"remote": map[string]any{"cidr": map[string]any{"pod": pods,
 		"external": []any{"10.70.0.0/16"}}}}
 }
 
-// gateway returns the spec of a gateway with a template of this kind, name and namespace.
+// gateway returns the spec of a gateway whose template has this kind and namespace.
 func gateway(field, kind, namespace string, more map[string]any) map[string]any {
 	spec := map[string]any{"mtu": int64(1340), field: map[string]any{"apiVersion": "networking.liqo.io/v1beta1",
 		"kind": kind, "name": "wireguard", "namespace": namespace}}
@@ -34,8 +34,8 @@ func gateway(field, kind, namespace string, more map[string]any) map[string]any 
 	return spec
 }
 
-// consumerNetwork checks that a consumer can change only its own route. It must not be able to make this cluster's Liqo
-// run a gateway of the consumer's choice.
+// consumerNetwork checks that a consumer can only write the objects for its own network. The consumer must not be
+// able to make this cluster's Liqo run a gateway that the consumer chooses.
 func consumerNetwork(t *testing.T, c *cluster, h holder) {
 	configurations := liqoKind("networking", "configurations")
 	made := networkObject("Configuration", cidrs("10.1.0.0/16"))
@@ -100,8 +100,8 @@ func consumerNetwork(t *testing.T, c *cluster, h holder) {
 	})
 }
 
-// consumerNetworks checks which networks a consumer may name. When the provider has written networks, the consumer may
-// name only these.
+// consumerNetworks checks which networks a consumer may use. If the provider has listed networks with
+// --consumer-networks, the consumer may use only these.
 func consumerNetworks(t *testing.T, c *cluster, h holder) {
 	out, err := c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "--consumer-id", "rome",
 		"--consumer-networks", "10.1.0.0/16,10.70.0.0/16")

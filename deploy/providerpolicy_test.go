@@ -24,8 +24,8 @@ const consumerNamespace = "liqo-tenant-rome" // the namespace of the consumer ro
 
 var tenants = liqoKind("authentication", "tenants")
 
-// providerDenies checks that no identity of the consumer can gain permissions of another account or lift the provider's
-// refusal.
+// providerDenies checks that no identity of the consumer can gain the permissions of another account, or undo the
+// provider's refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
 	c.applyCRDs(t, "authentication.liqo.io_tenants", "authentication.liqo.io_resourceslices",
 		"authentication.liqo.io_renews", "networking.liqo.io_configurations", "networking.liqo.io_gatewayclients",
@@ -42,7 +42,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 	t.Run("services", func(t *testing.T) { consumerServices(t, c) })
 }
 
-// consumerIdentities returns the identities that a consumer has on a provider in addition to its account.
+// consumerIdentities returns the identities that a consumer has on a provider, apart from its account.
 func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	return map[string]holder{
 		"control plane": c.identity(t, "rome", "liqo.io"),
@@ -51,7 +51,7 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	}
 }
 
-// consumerToken checks the token with which the account replaces its own. It must expire within 90 days.
+// consumerToken checks how the account renews its own token. The new token must expire within 90 days.
 func consumerToken(t *testing.T, c *cluster, h holder) {
 	days := func(n int64) func(context.Context) error {
 		seconds := n * 24 * 3600
@@ -64,8 +64,8 @@ func consumerToken(t *testing.T, c *cluster, h holder) {
 	c.judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
 }
 
-// consumerSecrets checks that the account can write only its nonce, and that no identity can give Liqo a kubeconfig to
-// load.
+// consumerSecrets checks that the account can write only the Secret with its nonce. No identity of the consumer can
+// create a Secret that Liqo would use as a kubeconfig.
 func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	secret := func(name string, changes ...func(*corev1.Secret)) func(context.Context) error {
 		return func(ctx context.Context) error { return h.createSecret(ctx, consumerNamespace, name, changes...) }
@@ -81,9 +81,9 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	const kubeconfig = "kubeconfig-controlplane-rome"
 	c.kubectl(t, nil, "create", "secret", "generic", kubeconfig, "-n", consumerNamespace)
 	c.kubectl(t, nil, "label", "secret", kubeconfig, "-n", consumerNamespace, identityType+"=ControlPlane")
-	const alone, loads = "the Secret liqo-nonce alone", "Liqo loads a Secret labelled"
+	const alone, loads = "only the Secret liqo-nonce", "Liqo loads a Secret labelled"
 	attempts := []attempt{
-		{"token of a gateway", "of type Opaque alone", secret("liqo-nonce", tokenOf("gw-rome"))},
+		{"token of a gateway", "only Secrets of type Opaque", secret("liqo-nonce", tokenOf("gw-rome"))},
 		{"annotation of a token", "names a ServiceAccount", secret("liqo-nonce", annotated)},
 		{"kubeconfig that Liqo loads", loads, secret("liqo-nonce", labelled(identityType))},
 		{"kubeconfig of another name", loads, secret("x", labelled(identityType))},
@@ -113,18 +113,18 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 				})
 			}})
 	}
-	other := c.identity(t, "turin", "liqo.io") // another consumer, for which no policies are installed here
+	other := c.identity(t, "turin", "liqo.io") // another consumer, without policies in this test
 	attempts = append(attempts, attempt{"another consumer", "", func(ctx context.Context) error {
 		return other.createSecret(ctx, "default", "x", labelled(identityType))
 	}})
 	c.judge(t, attempts)
 }
 
-// identityType is the label by which Liqo finds its kubeconfigs.
+// identityType is the label by which Liqo finds the Secrets that contain its kubeconfigs.
 const identityType = "liqo.io/identity-type"
 
-// consumerTenant checks that the consumer can write its own Tenant, except the fields by which the provider refuses the
-// consumer.
+// consumerTenant checks that the consumer can write its own Tenant, except the fields with which the provider refuses
+// the consumer.
 func consumerTenant(t *testing.T, c *cluster, h holder) {
 	forge := func(name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -169,7 +169,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		{"Tenant with its key", "", create(requests("rome", "liqo.io"))},
 		{"of several organizations", oneOrganization, create(requests("rome", "liqo.io", "a"))},
 	})
-	// The test uses one Tenant at a time, because Liqo allows only one Tenant in a namespace.
+	// There is never more than one Tenant, because Liqo permits only one Tenant in a namespace.
 	tenant := func(condition string, attempts []attempt, changes ...func(*unstructured.Unstructured)) {
 		c.withTenant(t, forge("rome", map[string]any{"tenantCondition": condition}, changes...), attempts)
 	}
@@ -206,7 +206,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 	})
 }
 
-// withTenant makes the attempts while this Tenant exists.
+// withTenant creates the Tenant, makes the attempts, and removes the Tenant.
 func (c *cluster) withTenant(t *testing.T, tenant *unstructured.Unstructured, attempts []attempt) {
 	t.Helper()
 	c.createServed(t, tenants, tenant)
@@ -229,7 +229,7 @@ func (c *cluster) withTenant(t *testing.T, tenant *unstructured.Unstructured, at
 
 var errStillThere = errors.New("it is still there")
 
-// Labels of Liqo.
+// These constants are labels of Liqo.
 const (
 	remoteID    = "liqo.io/remote-cluster-id"
 	webhookSkip = "liqo.io/webhook-skip"

@@ -29,10 +29,10 @@ var (
 	renewKind = liqoKind("authentication", "renews")
 )
 
-// oneOrganization is a part of the messages about certificate requests.
+// oneOrganization is a part of the messages that refuse certificate requests.
 const oneOrganization = "one organization"
 
-// consumerKey is the key that proves a consumer's identity.
+// consumerKey is the private key with which a consumer proves its identity.
 type consumerKey struct{ crypto.Signer }
 
 func newKey(t *testing.T) consumerKey {
@@ -42,7 +42,7 @@ func newKey(t *testing.T) consumerKey {
 	return consumerKey{key}
 }
 
-// encoded returns the PEM of a block, as an API server stores it in a field of bytes.
+// encoded returns a PEM block in base64, as the API server stores it in a field of bytes.
 func encoded(kind string, der []byte) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
@@ -54,7 +54,8 @@ func (k consumerKey) public(t *testing.T) string {
 	return encoded("PUBLIC KEY", der)
 }
 
-// request returns a certificate request as Liqo creates it (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// request returns a certificate request in the form in which Liqo creates it (Liqo
+// pkg/liqo-controller-manager/authentication/csr.go).
 func (k consumerKey) request(t *testing.T, cn string, organizations ...string) string {
 	t.Helper()
 	subject, err := asn1.Marshal(pkix.Name{CommonName: cn, Organization: organizations}.ToRDNSequence())
@@ -64,20 +65,20 @@ func (k consumerKey) request(t *testing.T, cn string, organizations ...string) s
 	return encoded("CERTIFICATE REQUEST", der)
 }
 
-// sliceName returns the name that the certificate of a slice of rome contains.
+// sliceName returns the common name in the certificate for a slice of the consumer rome.
 func sliceName(slice string) string {
 	return fmt.Sprintf("%s-%x", slice, sha256.New().Sum(nil)[:6])
 }
 
-// replicated sets the labels on an object of rome that rome's crd-replicator sets on a provider.
+// replicated sets the labels that rome's crd-replicator sets on rome's objects on a provider.
 func replicated(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetLabels(map[string]string{originID: "rome", "liqo.io/replicated": "true", "liqo.io/replication": "false",
 		"liqo.io/remoteID": "milan", remoteID: "rome"})
 	return u
 }
 
-// consumerSlices checks that a consumer's Liqo can request slices and certificates only for this consumer, and cannot
-// answer its own requests.
+// consumerSlices checks that a consumer's Liqo can request slices and certificates only for this consumer. It cannot
+// grant its own requests.
 func consumerSlices(t *testing.T, c *cluster) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -88,7 +89,7 @@ func consumerSlices(t *testing.T, c *cluster) {
 	}
 }
 
-// slicesOf makes the attempts for a Tenant with this key. foreign is a key of another type.
+// slicesOf makes the attempts for a Tenant with the given key. foreign is a key of another type.
 func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// Every use of a client in the code has its rights in the table, and the table has no row without such a use.
+// Every place in the code that uses a client has a row in the table of rights. The table has no other rows.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
@@ -90,7 +90,7 @@ func sorted(set map[right]bool) []right {
 	})
 }
 
-// The worker has exactly the rights that it uses.
+// The worker's roles contain exactly the rights in the table.
 func TestWorkerHasExactlyTheRightsThatItUses(t *testing.T) {
 	o := render(t, "existing")
 	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
@@ -110,7 +110,7 @@ func TestWorkerHasExactlyTheRightsThatItUses(t *testing.T) {
 	require.Equal(t, offers, credentials("providers"), "offer Secrets are watched there")
 }
 
-// With hosts of microVMs, the worker has the rights for these hosts and no rights for Liqo's kinds.
+// For hosts of microVMs, the worker has the rights for these hosts, and no rights for Liqo's kinds.
 func TestWorkerForMachinesHasNoRightsOfLiqo(t *testing.T) {
 	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
 	uses := []map[string][]right{needsOfMachines, needsOfNodes}
@@ -134,7 +134,8 @@ func TestWorkerForMachinesHasNoRightsOfLiqo(t *testing.T) {
 	require.Error(t, err, "without a namespace")
 }
 
-// The worker may read the kubeconfigs that the values name, and each kubeconfig only by its name.
+// The worker may read only the kubeconfigs that the values name. Its role contains the name of each kubeconfig's
+// Secret.
 func TestCredentialsAreGrantedByName(t *testing.T) {
 	o := render(t, "certmanager")
 	require.Equal(t, []right{
@@ -143,7 +144,7 @@ func TestCredentialsAreGrantedByName(t *testing.T) {
 	}, granted(t, "credentials", one[rbacv1.Role](t, o, "providers", "liqo-autoscaler-credentials").Rules))
 }
 
-// One account may write the market, and one may read it.
+// Only one account may write the market, and only one may read it.
 func TestMarketHasOneWriterAndOneReader(t *testing.T) {
 	o := render(t, "plaintext")
 	for _, role := range []string{"writer", "reader"} {
@@ -159,8 +160,8 @@ func TestMarketHasOneWriterAndOneReader(t *testing.T) {
 	}
 }
 
-// The hub's Lease and ConfigMap in kube-system belong to the worker, with or without a market. The worker and the
-// server may read the cluster's identity.
+// The worker has the rights for the hub's Lease and ConfigMaps in kube-system, with and without a market. The worker
+// and the gRPC server may read the cluster's identity, the UID of the namespace kube-system.
 func TestHubsLeaseBelongsToTheWorker(t *testing.T) {
 	for _, set := range []string{"market.enabled=true", "market.enabled=false"} {
 		o := render(t, "plaintext", "--set", set)
@@ -176,8 +177,8 @@ func TestHubsLeaseBelongsToTheWorker(t *testing.T) {
 	}
 }
 
-// Each role is bound to the worker, with two exceptions: the role that reads the market is bound to the server, and the
-// role of the renewal to the renewal. The discovery server has no rights and no token.
+// Each Role is bound to the worker's account, with two exceptions. The role that reads the market is bound to the
+// gRPC server, and the role of the renewal is bound to the renewal's account.
 func TestEachRoleIsBoundToItsAccount(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -211,7 +212,8 @@ func TestEachRoleIsBoundToItsAccount(t *testing.T) {
 	}
 }
 
-// The provider grants exactly the rights that the consumer uses there, in the consumer's own namespace.
+// provider-access grants exactly the rights that a consumer uses on a provider: in its own tenant namespace, in the
+// namespace of the accounts, in Liqo's namespace, and for its own namespace object.
 func TestProviderGrantsTheConsumersUses(t *testing.T) {
 	o := decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies)))
 	name := "liqo-autoscaler-consumer-munich"
@@ -221,8 +223,9 @@ func TestProviderGrantsTheConsumersUses(t *testing.T) {
 	require.Equal(t, needed("provider liqo"), granted(t, "provider liqo", one[rbacv1.Role](t, o, "liqo", name).Rules))
 }
 
-// The files and the output of the command have the same content. Any id and any namespace lead to valid YAML.
-func TestProviderManifestEqualsTheCommandsOutput(t *testing.T) {
+// The manifest for a consumer is valid YAML for any id and any namespace of Liqo. It contains the policies that the
+// argument selects, each with a binding.
+func TestProviderManifestIsValidForAnyID(t *testing.T) {
 	for _, id := range []string{"rome", "123", "1e3", "true", "liqo", "munich-2"} {
 		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", provider.PodPolicies)))
 		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)

@@ -15,17 +15,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// validation is one rule of a policy. Both charts contain the same rules in policies with different names.
+// validation is one rule of an admission policy. Both charts contain the same rules, in policies with different
+// names.
 type validation struct{ expression, message string }
 
 func ruleOf(v admissionv1.Validation) validation { return validation{v.Expression, v.Message} }
 
-// denial matches the answer of an API server when a policy refuses a request (Kubernetes
+// denial matches an API server's answer if a policy has refused a request (Kubernetes
 // pkg/admission/plugin/policy/validating/dispatcher.go).
 var denial = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)`)
 
-// removeEach checks that each validation is needed. It removes each validation that refuses one of the attempts from
-// its policy, one at a time, and checks that the attempt then has another result. It restores the validations.
+// removeEach checks that each validation is needed. For each attempt that a validation refuses, it removes this
+// validation from the policy, checks that the attempt is no longer refused in the same way, and restores the
+// validation.
 func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {
@@ -34,7 +36,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 		}
 		said := denial.FindStringSubmatch(fmt.Sprint(a.try(t.Context())))
 		if said == nil {
-			continue // a missing permission refuses the attempt
+			continue // the attempt is refused because a permission is missing
 		}
 		policy, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), said[1],
 			metav1.GetOptions{})
@@ -60,7 +62,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 	}
 }
 
-// validate replaces the validations of a policy.
+// validate replaces the validations of the policy by the given rules.
 func (c *cluster) validate(t *testing.T, policy string, rules []admissionv1.Validation) {
 	t.Helper()
 	policies := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
@@ -75,7 +77,8 @@ func (c *cluster) validate(t *testing.T, policy string, rules []admissionv1.Vali
 	}))
 }
 
-// eachWasRemoved checks that the attempts have shown, for each validation of the installed policies, that it is needed.
+// eachWasRemoved checks that removeEach has removed each validation of the installed policies, and so has shown that
+// each validation is needed.
 func (c *cluster) eachWasRemoved(t *testing.T) {
 	t.Helper()
 	policies, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})

@@ -1,7 +1,9 @@
-// Package deploy_test compares the files of this folder with the code that they deploy: every rendered object with the
-// types of Kubernetes, every flag with the binary, every right with the uses of a client.
+// Package deploy_test compares the files of this folder with the code that they deploy: every rendered object with
+// the types of Kubernetes, every flag with the binary, and every permission with the places where the code uses a
+// client.
 //
-// Tests that need a tool are skipped without it; `make deploy-check` installs every tool, and then no test is skipped.
+// A test that needs a tool is skipped if the tool is missing. `make deploy-check` installs every tool, so that it
+// skips no test.
 package deploy_test
 
 import (
@@ -29,7 +31,7 @@ const (
 	chart     = "helm/liqo-autoscaler"
 	release   = "liqo-autoscaler"
 	namespace = "liqo-autoscaler"
-	kube      = "v1.33.1" // a helm that was built from source assumes 1.20
+	kube      = "v1.33.1" // helm from a build of its source would assume 1.20
 )
 
 // valueSets are the files ci/<set>-values.yaml of the chart.
@@ -43,7 +45,8 @@ func TestEveryValuesFileIsTested(t *testing.T) {
 	require.Len(t, files, len(valueSets))
 }
 
-// tool returns the path in the environment variable. Without the variable the test is skipped.
+// tool returns the path that the given environment variable contains. If the variable is not set, tool skips the
+// test.
 func tool(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -53,7 +56,7 @@ func tool(t *testing.T, variable string) string {
 	return path
 }
 
-// helm runs helm. Its error contains stderr.
+// helm runs helm and returns its output. An error contains the text of stderr.
 func helm(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, "HELM"), args...)
@@ -72,7 +75,7 @@ func template(t *testing.T, args ...string) ([]byte, error) {
 		args...)...)
 }
 
-// render renders the chart with a set of values and decodes every object strictly into its type.
+// render renders the chart with a set of values. It decodes every object strictly into the object's type.
 func render(t *testing.T, set string, args ...string) []object {
 	t.Helper()
 	out, err := template(t, append([]string{"--values", valuesFile(set)}, args...)...)
@@ -80,7 +83,7 @@ func render(t *testing.T, set string, args ...string) []object {
 	return decode(t, out)
 }
 
-// object is one decoded object.
+// object is a decoded object.
 type object struct {
 	meta  metav1.TypeMeta
 	typed metav1.Object
@@ -111,7 +114,7 @@ func kinds() map[string]metav1.Object {
 	}
 }
 
-// decode decodes a stream of YAML documents strictly. An unknown or duplicate key fails the test.
+// decode decodes a stream of YAML documents strictly: an unknown or duplicate key fails the test.
 func decode(t *testing.T, stream []byte) (objects []object) {
 	t.Helper()
 	for _, document := range bytes.Split(append([]byte("\n"), stream...), []byte("\n---")) {
@@ -144,7 +147,7 @@ func all[T any](objects []object) (found []*T) {
 	return found
 }
 
-// one returns the object of that type, namespace and name.
+// one returns the only object with this type, namespace and name.
 func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	t.Helper()
 	for _, o := range objects {
@@ -156,7 +159,7 @@ func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	return nil
 }
 
-// The linter of helm reports no finding.
+// helm's linter reports no finding.
 func TestHelmsLinterReportsNoFinding(t *testing.T) {
 	for _, set := range valueSets {
 		out, err := helm(t, "lint", chart, "--strict", "--quiet", "--kube-version", kube, "--values", valuesFile(set))

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRenewalCoversEachKubeconfig checks the CronJob of the chart. Its arguments name each kubeconfig that the worker
-// uses, and the binary accepts the arguments. The CronJob's account may read and patch these Secrets.
+// TestRenewalCoversEachKubeconfig checks the chart's CronJob. Its arguments name each kubeconfig that the worker
+// uses, and the binary accepts them. The account of the CronJob may read and patch the Secrets of these kubeconfigs.
 func TestRenewalCoversEachKubeconfig(t *testing.T) {
 	o := render(t, "certmanager")
 	pod := one[batchv1.CronJob](t, o, namespace, "liqo-autoscaler-renewal").Spec.JobTemplate.Spec.Template.Spec
@@ -39,8 +39,8 @@ func TestRenewalCoversEachKubeconfig(t *testing.T) {
 	}
 }
 
-// renewalDenies checks that the account of the CronJob can only replace a kubeconfig, and only in a Secret that already
-// has one.
+// renewalDenies checks the policy for the account of the CronJob. The account can only replace a kubeconfig, and only
+// in a Secret that already contains one.
 func (c *cluster) renewalDenies(t *testing.T, set string) {
 	account := "system:serviceaccount:" + namespace + ":" + nameOf(set) + "-renewal"
 	h := c.identity(t, account, "system:serviceaccounts")
@@ -64,7 +64,7 @@ func (c *cluster) renewalDenies(t *testing.T, set string) {
 	}
 	defer c.kubectl(t, nil, "delete", "secret", "-n", in, name, "other", "labelled")
 	data := func(fields string) string { return `{"data": {` + strings.ReplaceAll(fields, "KEY", key) + `}}` }
-	const alone = "changes the kubeconfig in a Secret alone"
+	const alone = "changes only the kubeconfig in a Secret"
 	c.judge(t, []attempt{
 		{"another key", alone, h.patchSecret(in, name, data(`"info": "Yg=="`))},
 		{"a key more", alone, h.patchSecret(in, name, data(`"KEY": "Yg==", "more": "Yg=="`))},

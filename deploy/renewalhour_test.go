@@ -22,15 +22,16 @@ import (
 // renewalEnv is the environment variable with the duration of TestRenewalGoesOn.
 const renewalEnv = "RENEWAL"
 
-// TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives
-// it, on tokens that are valid for ten minutes. The kubeconfig works throughout, even while the provider refuses one
-// renewal. The Secret of another program keeps its token. Each run reports this token, which is late before it expires.
+// TestRenewalGoesOn runs the CronJob's command each minute on tokens that are valid for ten minutes. The command has
+// the account and the permissions that the chart gives it. The kubeconfig works all the time, although the provider
+// refuses one renewal. A Secret that another program manages keeps its token until the token expires. Each run prints
+// that it skips this Secret.
 func TestRenewalGoesOn(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(renewalEnv))
 	if err != nil {
 		t.Skip("takes an hour: make e2e SUITE=renewal")
 	}
-	c := startCluster(t) // serves as consumer and provider, because the test has only one
+	c := startCluster(t) // the consumer and the provider at the same time
 	binary := tool(t, "LIQO_AUTOSCALER")
 	for _, name := range []string{namespace, "liqo"} {
 		c.kubectl(t, nil, "create", "namespace", name)
@@ -104,7 +105,7 @@ func TestRenewalGoesOn(t *testing.T) {
 	require.True(t, time.Now().After(other.End), "and has ended")
 }
 
-// allowTokens permits or forbids new tokens for the provider's account.
+// allowTokens permits or forbids the account on the provider to request new tokens.
 func (c *cluster) allowTokens(t *testing.T, allow bool) {
 	t.Helper()
 	const name = "liqo-autoscaler-consumer-rome"
@@ -125,7 +126,7 @@ func (c *cluster) allowTokens(t *testing.T, allow bool) {
 	})
 }
 
-// renewalKubeconfig writes a kubeconfig of the CronJob's account.
+// renewalKubeconfig writes a kubeconfig for the account of the CronJob.
 func (c *cluster) renewalKubeconfig(t *testing.T) string {
 	t.Helper()
 	made := c.kubectl(t, nil, "create", "token", "liqo-autoscaler-renewal", "-n", namespace)

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// revokes checks that the provider's administrator can list a consumer's access and revoke it. Afterwards the
-// kubeconfig in file, which contains a token of the account, is invalid.
+// revokes checks that the provider's administrator can list a consumer's access and revoke it. The parameter file is
+// the path of a kubeconfig with a token of the consumer's account. After the revocation, this kubeconfig is invalid.
 func revokes(t *testing.T, c *cluster, file string) {
 	access := func(args ...string) (string, error) {
 		return c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, append([]string{"provider-access"}, args...)...)
@@ -25,7 +25,8 @@ func revokes(t *testing.T, c *cluster, file string) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
 	_, err = admin.Resource(tenants).Namespace("liqo-tenant-turin").Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// At this point rome has no Tenant, but the policy for its certificates requires one.
+	// rome has no Tenant yet, but the policy for rome's certificates requires one. The binding of this policy does not
+	// select this slice, because the slice has no label.
 	held := liqoObject("ResourceSlice", consumerNamespace, "held", map[string]any{"consumerClusterID": "rome"})
 	made, err := admin.Resource(sliceKind).Namespace(consumerNamespace).Create(t.Context(), held, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -7,9 +7,10 @@ import (
 
 // right is one verb on one resource in one place.
 type right struct {
-	// Places in the consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of
-	// Nodes), "writer" and "reader" (of the market). Places in the provider: "tenant" (its namespace), "provider liqo",
-	// "itself", "account" (the accounts' namespace).
+	// Places in the consumer's cluster are "cluster", "here" (our tenant namespaces), "liqo", "credentials",
+	// "offers", "hub", "events" (about Nodes), and "writer" and "reader" (of the market). Places in the provider's
+	// cluster are "tenant" (the consumer's tenant namespace), "provider liqo", "itself" (the object of this
+	// namespace) and "account" (the namespace of the accounts).
 	where    string
 	verb     string
 	resource string // group/resource; the core group has no name before the slash
@@ -23,12 +24,12 @@ func on(where, verb string, resources ...string) (rights []right) {
 	return rights
 }
 
-// both returns a right in this cluster and in the tenant namespace of a provider.
+// both returns the rights for a verb in the consumer's cluster and in the tenant namespace of a provider.
 func both(verb string, resources ...string) []right {
 	return and(on("cluster", verb, resources...), on("tenant", verb, resources...))
 }
 
-// named returns a right for objects with one name.
+// named returns a right for the objects with one name.
 func named(where, verb, resource, name string) []right {
 	return []right{{where: where, verb: verb, resource: resource, name: name}}
 }
@@ -40,7 +41,7 @@ func and(sets ...[]right) (rights []right) {
 	return rights
 }
 
-// Short names of resources.
+// These constants are short names of resources.
 const (
 	slice   = "authentication.liqo.io/resourceslices"
 	ident   = "authentication.liqo.io/identities"
@@ -53,7 +54,7 @@ const (
 	conf       = "networking.liqo.io/configurations"
 	gwServer   = "networking.liqo.io/gatewayservers"
 	gwClient   = "networking.liqo.io/gatewayclients"
-	gwKey      = "networking.liqo.io/publickeies" // Liqo's own spelling
+	gwKey      = "networking.liqo.io/publickeies" // Liqo spells it in this way
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
@@ -66,7 +67,8 @@ const (
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
 
-// needsOfMarket are the rights for the ConfigMap of the market. The worker writes it, and the server reads it.
+// needsOfMarket contains the rights for the ConfigMap of the market. The worker writes the ConfigMap, and the gRPC
+// server reads it.
 var needsOfMarket = map[string][]right{
 	"configmap.go Load c.Client.CoreV1().ConfigMaps(c.Namespace).Get": {
 		{where: "reader", verb: "get", resource: "/configmaps", name: marketName},
@@ -77,33 +79,34 @@ var needsOfMarket = map[string][]right{
 	},
 }
 
-// Resources of the mirror.
+// These constants are the resources of the mirror.
 const (
 	mirrorGroups = "liqo-autoscaler.io/liqonodegroups"
 	mirrorOffers = "liqo-autoscaler.io/liqooffers"
 )
 
-// needsOfMirror are the rights for the objects that show groups and offers in `kubectl get`.
+// needsOfMirror contains the rights for the mirror's objects, which show groups and offers in `kubectl get`.
 var needsOfMirror = map[string][]right{
 	"objects.go List objects.List":     on("writer", "list", mirrorGroups, mirrorOffers),
 	"objects.go Apply objects.Create":  on("writer", "create", mirrorGroups, mirrorOffers),
 	"objects.go Apply objects.Update":  on("writer", "update", mirrorGroups+"/status", mirrorOffers+"/status"),
 	"objects.go Delete objects.Delete": on("writer", "delete", mirrorGroups, mirrorOffers),
-	"mirror.go write w.objects.Delete": nil, // the same request through the interface
+	"mirror.go write w.objects.Delete": nil, // calls the method of the interface; the row of that method has the right
 }
 
-// needsOfLease are the rights that the package leaderelection of client-go uses.
+// needsOfLease contains the rights that client-go's package leaderelection uses.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "hub", verb: "create", resource: "coordination.k8s.io/leases"},
 	{where: "hub", verb: "get", resource: "coordination.k8s.io/leases", name: hubName},
 	{where: "hub", verb: "update", resource: "coordination.k8s.io/leases", name: hubName},
 }}
 
-// hubName is the name of the default hub's Lease and ConfigMap. costsName is the name of the ConfigMap with its bills.
+// hubName is the name of the Lease and of a ConfigMap of the default hub. costsName is the name of the ConfigMap with
+// the hub's bills.
 var hubName, costsName = observer.Name("default"), observer.CostsName("default")
 
-// needsOfHub are the rights for the ConfigMaps in which the observer keeps its state and the bills. The code that loads
-// the bills has no mark for this table, so the row Load covers only the state.
+// needsOfHub contains the rights for the ConfigMaps in which the observer stores its state and the bills. The row
+// Load contains only the rights for the state, because the bills are read with Read.
 var needsOfHub = map[string][]right{
 	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
 		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
@@ -116,33 +119,33 @@ var needsOfHub = map[string][]right{
 		{where: "hub", verb: "update", resource: "/configmaps", name: hubName},
 		{where: "hub", verb: "update", resource: "/configmaps", name: costsName},
 	},
-	"round.go round o.Backend.List": nil, // calls the backend's List
+	"round.go round o.Backend.List": nil, // calls List of the backend, and not of a client
 }
 
-// needsOfEvents are the rights that client-go's recorder uses for worker/events.
+// needsOfEvents contains the rights that client-go's recorder of Events uses for worker/events.
 var needsOfEvents = map[string][]right{
 	"about a node":     on("events", "create", "/events"),
 	"about the market": and(on("writer", "create", "/events"), on("writer", "patch", "/events")),
 }
 
-// needsOfRenewal are the rights that `liqo-autoscaler provider-access renew` uses.
+// needsOfRenewal contains the rights that `liqo-autoscaler provider-access renew` uses.
 var needsOfRenewal = map[string][]right{"renewal": {
 	{where: "account", verb: "create", resource: "/serviceaccounts/token", name: "consumer-munich"},
 }}
 
 const marketName = "liqo-autoscaler-market-default"
 
-// needs holds the rights for each use of a client in activities/backend/liqo. The value nil has two meanings: the row
-// is a wrapper whose callers are listed separately, or provider/rbac.yaml makes the use unnecessary, as its comment
-// explains.
+// needs contains the rights for each place in activities/backend/liqo that uses a client. A row is nil in two cases.
+// The place is in a wrapper, and the callers of the wrapper have their own rows. Or the use needs no right, as a
+// comment above the row explains.
 var needs = map[string][]right{
-	// A wrapper: its callers are listed here, too.
+	// This is a wrapper. Its callers have their own rows.
 	"answers.go rejectForeignAnswers c.Create": nil,
 	"answers.go rejectForeignAnswers c.Delete": nil,
 	"answers.go rejectForeignAnswers c.Get":    nil,
 	"answers.go rejectForeignAnswers c.List":   nil,
 	"answers.go rejectForeignAnswers c.Patch":  nil,
-	// This only finds out whether the API server answers; a refusal is sufficient.
+	// This request only finds out whether the API server answers, so a refusal is sufficient.
 	"answers.go answered cluster.Get": nil,
 
 	"attempt.go node a.local.Get":         on("cluster", "get", "/nodes"),
@@ -160,7 +163,8 @@ var needs = map[string][]right{
 
 	"events.go lastWarning provider.List": on("tenant", "list", "/events"),
 
-	// The worker first searches in Liqo's namespace. It searches other namespaces only when the object is missing there.
+	// The worker first searches in Liqo's namespace. It searches other namespaces only if the object is missing
+	// there.
 	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
 		"/configmaps")),
 
@@ -212,7 +216,7 @@ var needs = map[string][]right{
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
-	// The network is created, read and removed in the same way on both sides.
+	// The objects of the network are created, read and removed in the same way on the consumer and on the provider.
 	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
 		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
 	"netaddresses.go addressesOfNodes cluster.List": on("cluster", "list", "/nodes"),
@@ -226,24 +230,24 @@ var needs = map[string][]right{
 	"netgateways.go noRoomHere p.local.List":        on("cluster", "list", "/pods"),
 	"netremove.go networkInUse p.local.List":        on("cluster", "list", ident),
 
-	// This list runs only before one of our tenant namespaces is removed. The namespace of rbac.yaml does not belong to
-	// us.
+	// The worker reads this list only before it deletes a tenant namespace that is marked as ours. On a provider, the
+	// namespace that rbac.yaml creates has no such mark, so the worker needs this permission only on the consumer.
 	"occupied.go occupied cluster.List": and(on("here", "list", "/secrets"), on("cluster", "list", slice, ident, tenant,
 		virtual, nsMap, conf, gwClient, gwServer)),
 
-	// The note that a provider has refused us.
+	// This ConfigMap records that a provider has refused us.
 	"refusal.go refusalRecord p.local.Get":       named("here", "get", "/configmaps", refusedNote),
 	"refusal.go recordRefusal p.local.Create":    on("here", "create", "/configmaps"),
 	"refusal.go recordRefusal MergePatch":        named("here", "patch", "/configmaps", refusedNote),
 	"refusal.go removeExpiredRefusal DeleteThis": named("here", "delete", "/configmaps", refusedNote),
-	// rbac.yaml creates our namespace there, so we do not mark it.
+	// rbac.yaml creates our tenant namespace on the provider, so we do not mark it as ours.
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
 	// This code removes crd-replicator's finalizers from every kind that has them.
 	"release.go release MergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
 
-	// These are the rights for the place "here".
+	// These are the rights with which the worker obtains the rights in the place "here".
 	"rights.go admit p.local.Create": and(on("cluster", "create", "rbac.authorization.k8s.io/rolebindings"),
 		named("cluster", "bind", "rbac.authorization.k8s.io/clusterroles", tenantRole)),
 	"rights.go dismiss p.local.Delete": named("cluster", "delete", "rbac.authorization.k8s.io/rolebindings",
@@ -267,8 +271,8 @@ var needs = map[string][]right{
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
 	"tenant.go refreshTenant patchIfChanged": on("tenant", "patch", tenant),
 
-	// A provider's account may neither list nor create namespaces. It reads its own namespace, which rbac.yaml creates, by
-	// its name.
+	// A provider's account may neither list nor create namespaces. It reads its tenant namespace, which rbac.yaml
+	// creates, by name.
 	"tenantns.go tenantNamespace cluster.List": on("cluster", "list", "/namespaces"),
 	"tenantns.go tenantNamespace cluster.Get": {{where: "itself", verb: "get", resource: "/namespaces",
 		name: "liqo-tenant-munich"}},
@@ -299,13 +303,13 @@ var needs = map[string][]right{
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart
 	"virtualnode.go createVirtualNode j.local.Get":      on("cluster", "get", ident),
 	"virtualnode.go kubeletTrouble j.local.List":        on("cluster", "list", "/pods"),
-	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate, and only by its name
+	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads only a VkOptionsTemplate, by its name
 
 	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes", ident),
 	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes", ident),
 }
 
-// needsOfNodes are the rights for activities/backend/nodes, which all backends use.
+// needsOfNodes contains the rights for activities/backend/nodes, which all backends use.
 var needsOfNodes = map[string][]right{
 	"objects.go MergePatch cluster.Patch":                     nil,
 	"objects.go DeleteThis cluster.Delete":                    nil,
@@ -315,7 +319,8 @@ var needsOfNodes = map[string][]right{
 	"pods.go Remove cluster.SubResource(\"eviction\").Create": on("cluster", "create", "/pods/eviction"),
 }
 
-// needsOfMachines are the rights for activities/backend/microvm. The place "machines" is the namespace of its records.
+// needsOfMachines contains the rights for activities/backend/microvm. The place "machines" is the namespace in which
+// this backend stores its records.
 var needsOfMachines = map[string][]right{
 	"access.go open b.local.Get":          on("credentials", "get", "/secrets"),
 	"backend.go tag b.local.Get":          named("cluster", "get", "/namespaces", "kube-system"),
@@ -335,7 +340,7 @@ var needsOfMachines = map[string][]right{
 		on("machines", "delete", "/configmaps")),
 }
 
-// needsOfOffers are the rights for discovery/secrets.
+// needsOfOffers contains the rights for discovery/secrets.
 var needsOfOffers = map[string][]right{
 	"secrets.go New secrets.List":  on("offers", "list", "/secrets"),
 	"secrets.go New secrets.Watch": on("offers", "watch", "/secrets"),

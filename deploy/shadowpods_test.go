@@ -15,7 +15,8 @@ import (
 var shadowPods = liqoKind("offloading", "shadowpods")
 
 // shadowPod returns a ShadowPod in the form in which a virtual kubelet creates it (Liqo
-// pkg/virtualKubelet/forge/pods.go). It adds the fields of the JSON texts to the pod and to the pod's first container.
+// pkg/virtualKubelet/forge/pods.go). The parameters pod and container are JSON texts. shadowPod adds their fields to
+// the pod, and to the pod's first container.
 func shadowPod(t *testing.T, name, pod, container string) *unstructured.Unstructured {
 	t.Helper()
 	spec := map[string]any{"automountServiceAccountToken": false, "restartPolicy": "Always"}
@@ -39,8 +40,8 @@ func privilegedPod(t *testing.T) *unstructured.Unstructured {
 	return shadowPod(t, "before", "", `{"securityContext": {"privileged": true}}`)
 }
 
-// consumerPods checks that the pods of a consumer comply with the Pod Security Standard "baseline", regardless of
-// the identity that creates them. An existing pod may be updated.
+// consumerPods checks that the pods of a consumer comply with the Pod Security Standard "baseline", regardless of the
+// identity that creates them. A pod that exists already may still be updated.
 func consumerPods(t *testing.T, c *cluster) {
 	kubelet := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
 	if c.removed != nil { // in a lab, the pod exists before the policies
@@ -112,7 +113,7 @@ func consumerPods(t *testing.T, c *cluster) {
 	c.judge(t, attempts)
 }
 
-// consumerServices checks that a consumer's Service cannot receive traffic of other workloads.
+// consumerServices checks that a consumer cannot create a Service that receives the traffic of other workloads.
 func consumerServices(t *testing.T, c *cluster) {
 	h := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
 	create := func(ips ...string) func(context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verbs are the methods of Kubernetes clients that need a right. wrappers are the functions, ours and Liqo's, that
+// verbs are the methods of Kubernetes clients that need a right. wrappers are functions (ours and Liqo's) that
 // receive a client and use it.
 var (
 	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
@@ -21,8 +21,8 @@ var (
 		"MutateVirtualNode"}
 )
 
-// callSites returns the uses of Kubernetes clients in a package's code, each as "file function callee". The table in
-// rights_test.go must have exactly these rows.
+// callSites returns each place in a package's code that uses a Kubernetes client, as "file function callee". The
+// table in rights_test.go must have exactly these rows.
 func callSites(t *testing.T, dir string) []string {
 	t.Helper()
 	var sites []string
@@ -54,8 +54,8 @@ func callSites(t *testing.T, dir string) []string {
 	return slices.Compact(sites)
 }
 
-// clientCall returns the callee of a call of a client, or "". A call counts when the method has the name of a verb and
-// its first argument is a context.
+// clientCall returns the callee of a call that uses a client, or "" for any other call. A call uses a client in two
+// cases: it calls a wrapper, or it calls a method with the name of a verb and has ctx as its first argument.
 func clientCall(call *ast.CallExpr) string {
 	switch callee := call.Fun.(type) {
 	case *ast.Ident:

@@ -11,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// secured are the values for a Temporal with mutual TLS and an API key. Their Secrets have their own key names.
+// secured contains values for a Temporal with mutual TLS and an API key. The Secret of the authority uses another key
+// name than the default.
 var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
 	"temporal.tls.ca.key=root.pem," +
 	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec," +
 	"temporal.setup.enabled=true"}
 
-// All components that use Temporal have the same settings. Of each Secret, they mount only the files that their flags
-// name.
+// All components that use Temporal have the same settings for it. From each Secret, they mount only those keys that
+// their flags name.
 func TestComponentsShareTheTemporalSettings(t *testing.T) {
 	objects := render(t, "plaintext", secured...)
 	job := one[batchv1.Job](t, objects, namespace, release+"-temporal-setup")
@@ -48,8 +49,8 @@ func TestComponentsShareTheTemporalSettings(t *testing.T) {
 	}
 }
 
-// The Job runs before all other objects of the release exist, so it needs none of these objects. The binary accepts
-// its arguments.
+// The Job runs before the other objects of the release exist, so it uses no object of the release. The binary accepts
+// the Job's arguments.
 func TestSetupJobNeedsNoOtherObject(t *testing.T) {
 	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
 	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")
@@ -67,8 +68,8 @@ func TestSetupJobNeedsNoOtherObject(t *testing.T) {
 	require.Contains(t, string(out), "liqo-autoscaler temporal setup")
 }
 
-// With versioning, the workers of each image have their own Deployment, whose name stays when its version becomes the
-// previous version. Without versioning, all workers have one Deployment.
+// With versioning, the workers of each image have their own Deployment. The Deployment keeps its name when its
+// version becomes the previous version. Without versioning, all workers have one Deployment.
 func TestEachVersionHasItsOwnWorkers(t *testing.T) {
 	const before, versioning = "registry.example.com/la:0.1.0", "worker.versioning.deploymentName=la"
 	workers := func(objects []object) map[string]string {

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTemporalsChartRendersWithOurValues renders Temporal's own chart with the values of docs/temporal-install.md. It
+// TestTemporalsChartRendersWithOurValues renders Temporal's own chart with the values in docs/temporal-install.md. It
 // checks that Pod Security's level restricted admits each pod, and that the installation has the documented number of
-// objects. The variable TEMPORAL_CHART names the folder of the chart, which is not in this repository. Without it the
-// test is skipped.
+// objects. The variable TEMPORAL_CHART names the folder of the chart, which is not in this repository. If it is not
+// set, the test is skipped.
 func TestTemporalsChartRendersWithOurValues(t *testing.T) {
 	folder := tool(t, "TEMPORAL_CHART")
 	out, err := helm(t, "template", "temporal", folder, "--namespace", "temporal", "--kube-version", kube,

@@ -16,21 +16,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// rightsUsed is the record that `make e2e SUITE=rights` writes. It lists the rights of our accounts by which the API
-// servers of the lab admitted requests. With the environment variable, the suite lets this test read its new record
-// instead.
+// rightsUsed is the record that `make e2e SUITE=rights` writes. It lists the rights of our accounts that the API
+// servers of the lab have used to permit requests. If the environment variable envRightsUsed is set, the test reads
+// another record, which this variable names.
 const (
 	rightsUsed    = "testdata/rights-used.txt"
 	envRightsUsed = "RIGHTS_USED"
 )
 
-// byTest is the reason why no record has the CronJob's rights.
+// byTest is the reason for which no record has the rights of the CronJob.
 const byTest = "the CronJob runs in no suite: TestInstall/*/renewal"
 
-// byMirror is the reason why the record lacks the mirror's rights: the record is older than the mirror.
+// byMirror is the reason for which the record has no rights of the mirror: the suites do not install the CRDs of the
+// mirror.
 const byMirror = "no suite has the CRDs: TestInstall/mirror"
 
-// unseen are the rights that no record has, each with the reason.
+// unseen contains the rights that no record has, each with the reason.
 var unseen = map[string]string{
 	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is " +
 		"not there is applied",
@@ -57,8 +58,8 @@ var unseen = map[string]string{
 		"measured: TestPublished in activities/backend/liqo",
 }
 
-// usedAtTimes are the rights that a record may or may not have, because they depend on Liqo's speed during the run.
-// Each has its reason.
+// usedAtTimes contains the rights that a record may have or not have, because their use depends on Liqo's speed
+// during the run. Each has its reason.
 var usedAtTimes = map[string]string{
 	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
 		"slice, or its finalizer removed, only when it has failed: TestUnansweredSliceIsNoDenial and " +
@@ -68,10 +69,10 @@ var usedAtTimes = map[string]string{
 		"TestLeftoversAreObjectsWithoutACounterpart in activities/backend/liqo",
 }
 
-// A suite on real API servers has used every right that the charts and provider-access grant. Every right that was used
-// is granted.
+// The suites have used every right that the charts and provider-access grant, except those in unseen. Every right
+// that the suites have used is granted.
 func TestRightsAreUsed(t *testing.T) {
-	// The values of the suites. Their consumer is the cluster "consumer".
+	// These are the values of the suites, whose consumer cluster is named "consumer".
 	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true,"+
 		"offers[0].credentials.secretRef.namespace=default")
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")

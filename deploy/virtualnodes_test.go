@@ -11,12 +11,12 @@ import (
 
 var virtualNodes = liqoKind("offloading", "virtualnodes")
 
-// virtualNode is a VirtualNode whose parts a test may change separately.
+// virtualNode is a VirtualNode. A test may change its parts separately.
 type virtualNode struct {
 	metadata, spec, deployment, pod, container map[string]any
 }
 
-// completed returns a VirtualNode in the form that Liqo's webhook gives it (Liqo pkg/vkMachinery/forge).
+// completed returns a VirtualNode in the form that it has after Liqo's webhook (Liqo pkg/vkMachinery/forge).
 func completed(name, image string) virtualNode {
 	field := func(path string) map[string]any { return map[string]any{"fieldRef": map[string]any{"fieldPath": path}} }
 	labels := map[string]any{"virtualkubelet.liqo.io/virtual-node": name}
@@ -55,13 +55,13 @@ func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
 
-// virtualNodeChanges are changes after which the virtual kubelet differs from the virtual kubelet that Liqo's webhook
-// would create.
+// virtualNodeChanges are changes of a VirtualNode. Each change makes the virtual kubelet different from the virtual
+// kubelet that Liqo's webhook would create.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)
 }{
-	{"another image", "Liqo's own virtual kubelet alone", func(v virtualNode) { v.container["image"] = "mine" }},
+	{"another image", "only with Liqo's own virtual kubelet", func(v virtualNode) { v.container["image"] = "mine" }},
 	{"another command", "of a virtual kubelet has", func(v virtualNode) { v.container["command"] = []any{"/bin/sh"} }},
 	{"a container more", "has one container", func(v virtualNode) {
 		v.pod["containers"] = []any{v.container, map[string]any{"name": "c", "image": v.container["image"]}}
@@ -119,8 +119,8 @@ var virtualNodeChanges = []struct {
 	}},
 }
 
-// virtualNodesDeny checks that the worker's VirtualNodes, both new and changed, run only Liqo's virtual kubelet. When
-// another client has written the template of a VirtualNode, the worker may change the rest of the VirtualNode.
+// virtualNodesDeny checks that the worker's new and changed VirtualNodes run only Liqo's virtual kubelet. If another
+// client has written the template of a VirtualNode, the worker may still change the other fields of this VirtualNode.
 func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	const tenancy = "liqo-tenant-x"
 	later := completed("later", "virtual-kubelet:0") // from another version of Liqo
@@ -163,7 +163,7 @@ func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 		attempt{"create", "", create(owned)},
 		attempt{"create without Liqo's webhook", "", create(virtualNode{map[string]any{"name": "x"},
 			map[string]any{"clusterID": "x"}, nil, nil, nil})},
-		attempt{"create in another namespace", "in namespaces liqo-tenant-* alone", e.createLiqo(virtualNodes, "partners",
+		attempt{"create in another namespace", "only in namespaces liqo-tenant-*", e.createLiqo(virtualNodes, "partners",
 			elsewhere.object())},
 		attempt{"create with options that an offer names", "", create(named(e.liqo, "gpu"))},
 		attempt{"create with its own options", "", create(named(tenancy, "liqo-autoscaler-no-network"))},

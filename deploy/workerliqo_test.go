@@ -9,8 +9,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// workerForLiqo checks that the worker's account can write the same objects for Liqo as Liqo's own tools. It must not
-// be able to write an object through which Liqo would act for another account.
+// workerForLiqo checks that the worker's account can write the same objects for Liqo as Liqo's own tools. The account
+// must not be able to write an object through which Liqo would act for another account.
 func workerForLiqo(t *testing.T, c *cluster, e escalation) {
 	in := func(group, resource, where, kind, name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) func(context.Context) error {
@@ -58,8 +58,8 @@ func workerForLiqo(t *testing.T, c *cluster, e escalation) {
 		return network("GatewayServer", "gatewayservers", gateway("serverTemplateRef", "WgGatewayServerTemplate", namespace,
 			more))
 	}
-	const control, options1, keys = "the Identity of a control plane alone", "keep Liqo's image", "neither its keys"
-	const release, other = `{"metadata": {"finalizers": null}}`, "in namespaces liqo-tenant-* alone"
+	const control, options1, keys = "only the Identity of a control plane", "keep Liqo's image", "neither its keys"
+	const release, other = `{"metadata": {"finalizers": null}}`, "only in namespaces liqo-tenant-*"
 	c.judge(t, []attempt{
 		{"Identity of a slice", control, identity("resourceslice-a", "ResourceSlice")},
 		{"Identity under another name", control, identity("x", "ControlPlane")},

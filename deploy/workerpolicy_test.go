@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// escalation is the data with which an attacker with the worker's token could try to become an administrator.
+// escalation contains the data with which an attacker with the worker's token could try to become an administrator.
 type escalation struct {
 	holder
 	account, role string // the worker's account, and the role for its tenant namespaces
 	liqo, hub     string // Liqo's namespace, and the worker's hub
 }
 
-// admitted binds the worker to its role in a tenant namespace, as the worker does. It checks that the worker has the
-// rights in this namespace and in no other.
+// admitted binds the worker's account to its role in a tenant namespace, as the worker does. It checks that the
+// account then has the role's rights in this namespace, and in no other namespace.
 func (c *cluster) admitted(t *testing.T, e escalation) {
 	require.Eventually(t, func() bool {
 		err := e.bind("liqo-tenant-x", e.role, metav1.CreateOptions{})(t.Context())
@@ -35,7 +35,8 @@ func (c *cluster) admitted(t *testing.T, e escalation) {
 	}
 }
 
-// bind binds the worker, or another account, to a role and returns the name of the binding.
+// bind returns an attempt to bind an account to a role in the namespace `in`. The account is the worker's account,
+// unless the parameter `to` contains another one.
 func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) func(ctx context.Context) error {
 	account := append(to, e.account)[0]
 	return func(ctx context.Context) error {
@@ -48,7 +49,8 @@ func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) 
 	}
 }
 
-// prepare creates, once, the objects that the worker must not change and the objects that it uses.
+// prepare creates the objects that the worker must not change, and the objects that it uses. It runs once for a
+// cluster.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
@@ -58,7 +60,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-theirs")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
-	if c.removed != nil { // no controller creates it here
+	if c.removed != nil { // in this cluster, no controller creates it
 		c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
 	}
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
@@ -120,8 +122,8 @@ spec: {containerImage: "virtual-kubelet:1", createNode: true, disableNetworkChec
 `), "apply", "-f", "-")
 }
 
-// workerDenies checks that an attacker with the worker's token gains no other identity, and that the worker can do its
-// work.
+// workerDenies checks that an attacker with the worker's token cannot obtain another identity. The worker itself can
+// do its work.
 func workerDenies(t *testing.T, c *cluster, e escalation) {
 	const tenancy, signed, token = "liqo-tenant-x", "liqo-signed-nonce", `{"data": {"token": "eA=="}}`
 	secret := func(namespace, name string, changes ...func(*corev1.Secret)) func(context.Context) error {
@@ -162,23 +164,23 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			return e.kube.CoreV1().Pods("kube-system").Delete(ctx, name, dryDelete)
 		}
 	}
-	powerful := e // the same account with additional permissions
+	powerful := e // the same account, but with an administrator's permissions
 	powerful.holder = c.identity(t, "system:serviceaccount:"+namespace+":"+e.account)
-	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
+	const alone, kubeconfig = "only the Secret liqo-signed-nonce", "could take for a kubeconfig"
 	c.judge(t, []attempt{
-		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
-		{"bind another account", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
+		{"bind itself elsewhere", "RoleBindings only in namespaces liqo-tenant-*", e.bind("kube-system", e.role, dryCreate)},
+		{"bind another account", "binds only itself", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
 		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
 		{"bind another role", "is attempting to grant RBAC permissions", e.bind("liqo-tenant-z", "cluster-admin", dryCreate)},
-		{"bind another role, with the permission for it", "binds its own role", powerful.bind("liqo-tenant-z",
+		{"bind another role, with the permission for it", "binds only its own role", powerful.bind("liqo-tenant-z",
 			"cluster-admin", dryCreate)},
-		{"a Secret elsewhere, with the permission for it", "Secrets in namespaces liqo-tenant-* alone",
+		{"a Secret elsewhere, with the permission for it", "Secrets only in namespaces liqo-tenant-*",
 			func(ctx context.Context) error { return powerful.createSecret(ctx, "kube-system", signed) }},
 		{"token of a system account", `cannot create resource "secrets"`, secret("kube-system", "x", tokenOf("default"))},
 		{"unbind others", "cannot delete resource", func(ctx context.Context) error {
 			return e.kube.RbacV1().RoleBindings("liqo-tenant-x").Delete(ctx, "theirs", dryDelete)
 		}},
-		{"token of a gateway", "of type Opaque alone", secret(tenancy, signed, tokenOf("gw-x"))},
+		{"token of a gateway", "only Secrets of type Opaque", secret(tenancy, signed, tokenOf("gw-x"))},
 		{"annotation of a token", "names a ServiceAccount", secret(tenancy, signed, annotated)},
 		{"Secret of others", `cannot patch resource "secrets"`, e.patchSecret("kube-system", "precious", token)},
 		{"Secret of another name", alone, secret(tenancy, "x")},
@@ -197,22 +199,22 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			`{"metadata": {"finalizers": null}, "data": {"kubeconfig": "eA=="}}`)},
 		{"release and hide it", alone, e.patchSecret(tenancy, "kubeconfig-controlplane-x",
 			`{"metadata": {"finalizers": null, "labels": null}}`)},
-		{"remove a namespace of others", "namespaces liqo-tenant-* alone", removeNamespace("providers")},
-		{"namespace of another name", "namespaces liqo-tenant-* alone", makeNamespace("mine", e.hub)},
+		{"remove a namespace of others", "only namespaces liqo-tenant-*", removeNamespace("providers")},
+		{"namespace of another name", "only namespaces liqo-tenant-*", makeNamespace("mine", e.hub)},
 		{"tenant namespace", "", makeNamespace("liqo-tenant-y", e.hub)},
-		{"tenant namespace of another hub", "namespaces of its own hub alone", makeNamespace("liqo-tenant-y", "other")},
+		{"tenant namespace of another hub", "only namespaces of its own hub", makeNamespace("liqo-tenant-y", "other")},
 		{"remove a tenant namespace", "", removeNamespace("liqo-tenant-of-" + e.hub)},
-		{"remove a tenant namespace of others", "namespaces of its own hub alone", removeNamespace("liqo-tenant-theirs")},
-		{"node of others", "virtual nodes alone", patchNode("real")},
-		{"remove a node of others", "virtual nodes alone", removeNode("real")},
+		{"remove a tenant namespace of others", "only namespaces of its own hub", removeNamespace("liqo-tenant-theirs")},
+		{"node of others", "only virtual nodes", patchNode("real")},
+		{"remove a node of others", "only virtual nodes", removeNode("real")},
 		{"virtual node", "", patchNode("virtual")},
 		{"remove a virtual node", "", removeNode("virtual")},
 		{"image of a pod", "the spec of a pod", patchPod("lent", `{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
 		{"label of a pod", "", patchPod("lent", `{"metadata": {"labels": {"a": "b"}}}`)},
 		{"remove a pod", "", removePod("lent")},
-		{"label of a pod of others", "on its own virtual nodes alone", patchPod("system",
+		{"label of a pod of others", "only on its own virtual nodes", patchPod("system",
 			`{"metadata": {"labels": {"a": "b"}}}`)},
-		{"remove a pod of others", "on its own virtual nodes alone", removePod("system")},
+		{"remove a pod of others", "only on its own virtual nodes", removePod("system")},
 	})
 	t.Run("liqo", func(t *testing.T) { workerForLiqo(t, c, e) })
 	t.Run("virtualnodes", func(t *testing.T) { virtualNodesDeny(t, c, e) })

@@ -9,9 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// claim is an offer with the provider id that the offer's cluster reports. A cluster can report any id, so if two
-// claims have the same id, settle does not rely on that report. It prefers the claim whose offer declares the provider
-// id in a trusted source. If no claim is declared, it prefers the claim with the credentials of the existing peering.
+// claim is an offer with the provider id that the offer's cluster reports. A cluster can report any id. If two claims
+// have the same id, settle therefore needs other evidence. It prefers a declared claim: its offer is from a trusted
+// source and contains the provider id. If no claim is declared, it prefers the claim with the credentials of the
+// existing peering.
 type claim struct {
 	source   string
 	offer    fleet.Offer
@@ -20,8 +21,8 @@ type claim struct {
 
 func (c *claim) String() string { return c.source + "/" + c.offer.Name }
 
-// settle keeps one claim of each provider, in the order of the offers' names, and turns the rejected claims into
-// Problems.
+// settle keeps at most one claim of each provider. It returns the offers of these claims, ordered by name, and a
+// Problem for each rejected claim.
 func settle(ctx context.Context, claims []claim, problems []Problem,
 	peered func(context.Context) ([]fleet.Provider, error)) ([]fleet.Offer, []Problem, error) {
 	byProvider := map[string][]*claim{}
@@ -34,7 +35,7 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	var peers []fleet.Provider
 	if twice && peered != nil {
 		var err error
-		if peers, err = peered(ctx); err != nil { // peers is empty, so only a declaration decides
+		if peers, err = peered(ctx); err != nil { // peers is empty, so settle prefers only declared claims
 			problems = append(problems, NewProblem("", "", "peerings cannot be listed: %v", err))
 		}
 	}
@@ -62,8 +63,9 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	return kept, problems, nil
 }
 
-// holderOf returns the preferred claim and the reason, or nil when no claim can be preferred. Among several declared
-// claims it prefers the claim of the first source, unless that source declares two.
+// holderOf returns the preferred one of several claims with the same provider id, and the reason. It returns nil when
+// no rule below selects a claim. Among several declared claims it prefers the claim of the first source. If the first
+// source has two declared claims, holderOf prefers the declared claim with the credentials of the existing peering.
 func holderOf(same []*claim, peers []fleet.Provider) (*claim, string) {
 	declared := slices.DeleteFunc(slices.Clone(same), func(c *claim) bool { return !c.declared })
 	if len(declared) == 1 || len(declared) > 1 && declared[0].source != declared[1].source {

@@ -26,7 +26,7 @@ func posting(t *testing.T, more map[string]any) []byte {
 }
 
 // Agents and consumers are upgraded at different times. Each side reads the documents of the other side, or reports
-// which side to upgrade. The recorded versions are in TestWire: this build reads every version, and writes all of its
+// which side to upgrade. TestWire covers the recorded versions: this build reads every version, and writes all of its
 // fields.
 func TestAgentsAndConsumersOfDifferentVersionsWork(t *testing.T) {
 	future := map[string]any{"spot": true, "zones": []string{"a"}}

@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CopyOffer returns a deep copy, so that a source can return its stored offers safely.
+// CopyOffer returns a deep copy. A source that stores offers returns copies, because a caller may change them.
 func CopyOffer(o fleet.Offer) fleet.Offer {
 	o.Lendable = o.Lendable.DeepCopy()
 	o.LargestNodes = slices.Clone(o.LargestNodes)

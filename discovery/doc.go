@@ -1,13 +1,13 @@
-// Package discovery finds the provider clusters that offer capacity, and their terms.
+// Package discovery finds the provider clusters that offer capacity, and the terms of their offers.
 //
 // A Source lists offers as they are written: in a file (discovery/file), in labelled Secrets (discovery/secrets) or
-// behind the discovery server's API (discovery/client). The provider ids in these offers are not trusted: Resolve reads
-// the provider id from each cluster over the offer's credentials, and makes a Catalog of the Source. Merge combines
+// on the discovery server (discovery/client). The provider ids in these offers are not trusted. Resolve makes a
+// Catalog of a Source: it reads the provider id from each cluster with the offer's credentials. Merge combines
 // several Catalogs into one.
 //
 //	Source -> Resolve (drop expired offers, identify clusters, one offer per provider, epoch) -> Catalog
 //	Catalog, Catalog, ... -> Merge -> Catalog
 //
-// One invalid offer never hides the valid offers: it is omitted and reported in a Problem that names it. No offer,
-// Problem or error contains a secret: credentials are references only.
+// An invalid offer does not affect the valid offers: a Catalog omits the invalid offer and reports it by name in a
+// Problem. Offers, Problems and errors contain no secrets: credentials are only references.
 package discovery

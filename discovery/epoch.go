@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Epoch returns a short fingerprint of an offer's content, including its provider. Equal offers have equal epochs: the
-// order of maps and the spelling of quantities do not matter.
+// Epoch returns a short fingerprint of an offer's content, including its provider. Equal offers have equal epochs:
+// the order of maps and the notation of quantities do not matter.
 func Epoch(o fleet.Offer) string {
 	o.Epoch, o.ReadAt = "", time.Time{}
 	if o.Expires != nil {

@@ -20,15 +20,15 @@ import (
 var errStillBusy = errors.New("its provider is still being identified; the offer is not used before")
 
 // identities caches the ids of the clusters to which credentials lead. An entry is valid for one version of the
-// credentials and for a bounded time: KeepID or, for a failure, KeepFailure. Failures are cached so that an unreachable
-// provider does not delay every discovery by a full timeout. Concurrent calls for the same credentials share one
-// identification.
+// credentials and for a bounded time: KeepID, or KeepFailure if the identification failed. Failures are cached so
+// that an unreachable provider does not delay every discovery by a full timeout. Concurrent calls for the same
+// credentials share one identification.
 type identities struct {
 	identifier Identifier
 	options    Options
 	slots      chan struct{}
 	flights    singleflight.Group
-	known      *lru.Cache // identities by the reference of their credentials
+	known      *lru.Cache // identities, by the reference to their credentials
 }
 
 type identity struct {
@@ -47,11 +47,13 @@ func newIdentities(identifier Identifier, options Options) *identities {
 	}
 }
 
-// renewalWait bounds how long a call waits for a renewed identification before it uses the expired cache entry, so
-// that an unreachable provider does not delay the offers of all providers.
+// renewalWait is the time for which a call waits for a new identification before it uses the expired cache entry. The
+// bound prevents that an unreachable provider delays the offers of all providers.
 const renewalWait = time.Second
 
-// of returns the id of the cluster. It blocks until the id is known, the identification has failed, or ctx ends.
+// of returns the id of the cluster to which the credentials lead. It blocks until the id is known, the identification
+// has failed, or ctx ends. If the cache has an expired entry, it blocks for at most renewalWait, and then returns the
+// expired entry.
 func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	version, err := i.version(ctx, credentials)
 	if err != nil {
@@ -62,7 +64,7 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	if fresh {
 		return last.id, last.err
 	}
-	// The flight continues when this caller's ctx ends, because other callers use its result too.
+	// The identification continues when this caller's ctx ends, because other callers use its result too.
 	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
 		if known, ok := i.cached(reference, version); ok {
 			return known.id, known.err
@@ -96,8 +98,8 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	}
 }
 
-// cached returns the cached entry for this version of the credentials, or a zero identity. fresh reports whether
-// the entry is still valid.
+// cached returns the cached entry for this version of the credentials. Without such an entry it returns a zero
+// identity. fresh reports whether the entry has not expired yet.
 func (i *identities) cached(reference, version string) (last identity, fresh bool) {
 	found, _ := i.known.Get(reference)
 	last, _ = found.(identity)
@@ -119,8 +121,8 @@ func (i *identities) cache(reference, version, id string, err error) {
 	i.known.Add(reference, identity{version: version, id: id, err: err, until: i.options.Now().Add(keep)})
 }
 
-// version returns a fingerprint of the contents of the credentials, so that changes are detected without storing the
-// contents. It returns "" for a Secret when Options.SecretVersion is nil.
+// version returns a fingerprint of the contents of the credentials. With it the cache can detect changes, and does
+// not need to store the contents. version returns "" for a Secret when Options.SecretVersion is nil.
 func (i *identities) version(ctx context.Context, c fleet.Credentials) (string, error) {
 	switch {
 	case c.KubeconfigFile != "":

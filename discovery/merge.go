@@ -9,15 +9,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NamedCatalog is a Catalog with a name for Problems. *Resolved implements it.
+// NamedCatalog is a Catalog with a name, which Problems contain. *Resolved implements NamedCatalog.
 type NamedCatalog interface {
 	Catalog
 	Name() string
 }
 
-// Merge returns a Catalog that queries the given catalogs in parallel and combines their offers. Callers order the
-// catalogs by the trust in their writers: if several catalogs declare one provider, the offer of the first one counts.
-// A catalog that fails is reported in a Problem. If all catalogs fail, Offers returns an error.
+// Merge returns a Catalog that queries the given catalogs in parallel and combines their offers. Callers pass the
+// catalogs with the most trusted writers first: if several catalogs declare the same provider, the offer of the first
+// of these catalogs is used. If a catalog fails, a Problem reports it. If all catalogs fail, Offers returns an error.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
 type merged []NamedCatalog
@@ -54,7 +54,7 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return settle(ctx, claims, problems, m.peered())
 }
 
-// claimsOf returns a catalog's offers as claims. If the catalog is not a *Resolved, no claim is declared.
+// claimsOf returns a catalog's offers as claims. Claims can be declared only if the catalog is a *Resolved.
 func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []Problem, err error) {
 	if r, ok := c.(*Resolved); ok {
 		return r.claims(ctx)
@@ -66,7 +66,7 @@ func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []P
 	return claims, problems, err
 }
 
-// peered returns the function of the first catalog that can list the peerings, or nil.
+// peered returns the function Options.Peered of the first catalog that has one, or nil.
 func (m merged) peered() func(context.Context) ([]fleet.Provider, error) {
 	for _, c := range m {
 		if r, ok := c.(*Resolved); ok && r.options.Peered != nil {

@@ -11,32 +11,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// NetworkSpec describes an offer's network as administrators write it: its mode, and how the two gateways connect. All
-// fields except Mode apply only to the mode gateway.
+// NetworkSpec describes an offer's network as administrators write it: the mode, and how the two gateways connect.
+// All fields except Mode apply only if the mode is gateway.
 type NetworkSpec struct {
-	// Mode is gateway (the default), existing or none. With gateway the network is created and removed with the peering.
-	// With existing an administrator manages the network, and it is already connected.
+	// Mode is gateway (the default), existing or none. With gateway, the network is created and removed together with
+	// the peering. With existing, an administrator manages the network and has already connected it.
 	Mode fleet.NetworkMode `json:"mode,omitempty" validate:"omitempty,oneof=gateway existing none"`
-	// ServerLocation selects the cluster whose gateway accepts the connection of the other gateway: provider (default) or
-	// consumer.
+	// ServerLocation selects the cluster with the server gateway, to which the other gateway connects: provider
+	// (default) or consumer.
 	ServerLocation string `json:"serverLocation,omitempty" validate:"omitempty,oneof=provider consumer"`
-	// ServiceType selects how the server's gateway is exposed. Default LoadBalancer.
+	// ServiceType is the type of the Service that exposes the server gateway. Default LoadBalancer.
 	ServiceType string `json:"serviceType,omitempty" validate:"omitempty,oneof=LoadBalancer NodePort ClusterIP"`
 	// ServicePort is the UDP port of the gateway's Service; absent means 51840.
 	ServicePort int `json:"servicePort,omitempty" validate:"gte=0,lte=65535"`
-	// NodePort fixes the port for ServiceType NodePort.
+	// NodePort is the port to use if ServiceType is NodePort.
 	NodePort int `json:"nodePort,omitempty" validate:"gte=0,lte=65535"`
-	// LoadBalancerIP requests an address for ServiceType LoadBalancer.
+	// LoadBalancerIP is the address to request if ServiceType is LoadBalancer.
 	LoadBalancerIP string `json:"loadBalancerIP,omitempty" validate:"omitempty,ipaddress"`
-	// ClientAddress is the IP address or DNS name that the client gateway dials instead of the Service's address.
+	// ClientAddress is the IP address or DNS name to which the client gateway connects instead of the Service's
+	// address.
 	ClientAddress string `json:"clientAddress,omitempty" validate:"omitempty,address"`
-	// ClientPort is the port that the client gateway dials instead of the Service's port.
+	// ClientPort is the port to which the client gateway connects instead of the Service's port.
 	ClientPort int `json:"clientPort,omitempty" validate:"gte=0,lte=65535"`
 	// MTU is the MTU of the tunnel; absent means 1340.
 	MTU int `json:"mtu,omitempty" validate:"omitempty,gte=576,lte=9000"`
 }
 
-// Addresses returns the addresses in the network, by field.
+// Addresses returns the addresses in the network, by the path of the field.
 func (n *NetworkSpec) Addresses() map[string]string {
 	named := map[string]string{}
 	if n != nil && n.LoadBalancerIP != "" {
@@ -48,7 +49,7 @@ func (n *NetworkSpec) Addresses() map[string]string {
 	return named
 }
 
-// check returns the faults that struct tags cannot find; at is the prefix of the paths.
+// check returns the faults that struct tags cannot find. The paths in the faults begin with `at`.
 func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	if n == nil {
 		return nil
@@ -65,8 +66,8 @@ func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// network returns the network as package fleet represents it, including the options of the virtual kubelets. It returns
-// nil when the offer sets neither.
+// network returns the network in the form of package fleet, including the options of the virtual kubelets. It returns
+// nil if the offer sets neither Network nor VirtualKubelet.
 func (s Spec) network() *fleet.Network {
 	options := struct {
 		NetworkSpec

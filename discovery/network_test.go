@@ -15,7 +15,8 @@ func withNetwork(t *testing.T, network string) (discovery.Spec, error) {
 	return discovery.ParseOffer([]byte(goodOffer + "network: " + network + "\n"))
 }
 
-// An offer's network has a mode, which our code reads, and other fields, which it passes on as an uninterpreted block.
+// An offer's network has a mode, which our code reads. Our code passes on all other fields of the network as one
+// block, which it does not interpret.
 func TestNetworkFieldsArePassedOn(t *testing.T) {
 	spec, err := withNetwork(t, "{serverLocation: consumer, serviceType: NodePort, servicePort: 51841, nodePort: 31840, "+
 		"clientAddress: gw.example.com, clientPort: 4500, mtu: 1280}")

@@ -9,15 +9,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Problem explains why an offer is not used, or why the present state of a whole source is doubtful. It is a text for
-// operators and may enter workflow histories.
+// Problem explains why an offer is not used, or why the offers of a whole source may be outdated. It is a text for
+// operators, and may be stored in workflow histories.
 type Problem struct {
 	// Source is the name of the offer's Source.
 	Source string `json:"source,omitempty"`
 	// Offer is the offer's name, or several names joined by ", ". It is empty when the Problem concerns the whole source.
 	Offer string `json:"offer,omitempty"`
-	// Message states the fault and its remedy in at most 500 characters. For a refused document it has one line per fault,
-	// at most 40.
+	// Message is the fault and its remedy, in at most 500 characters. If a whole document is refused, Message has one
+	// line per fault, and at most 40 lines.
 	Message string `json:"message"`
 }
 

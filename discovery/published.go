@@ -16,22 +16,23 @@ import (
 )
 
 // PublishedName is the name of a ConfigMap on the provider, in the consumer's tenant namespace. Without a discovery
-// server, the provider's agent publishes its offers there, with one key for each hub of the consumer.
+// server, the provider's agent publishes its offers in this ConfigMap, with one key for each hub of the consumer.
 const PublishedName = "liqo-autoscaler-offer"
 
 // Published is the document that an agent publishes to one hub.
 type Published struct {
 	Spec
 	Contract
-	// TTLSeconds is the time after its last renewal at which the offer expires.
+	// TTLSeconds is the time from the last renewal of the offer until the offer expires.
 	TTLSeconds int64 `json:"ttlSeconds"`
-	// Renewed is the time of the renewal by the agent's clock. Readers only check whether it has changed, because clocks
-	// may differ.
+	// Renewed is the time of the last renewal, by the agent's clock. Readers only check whether Renewed has changed,
+	// because clocks may differ.
 	Renewed time.Time `json:"renewed"`
 }
 
-// PublishedReader reads the document that a provider has published for this cluster in the ConfigMap with a name, under
-// a key. The credentials select the provider. activities/backend/liqo implements PublishedReader.
+// PublishedReader reads the document that a provider has published for this cluster. The credentials select the
+// provider. name is the name of the ConfigMap, and key is the key of the document in the ConfigMap.
+// activities/backend/liqo implements PublishedReader.
 type PublishedReader interface {
 	Published(ctx context.Context, credentials fleet.Credentials, name, key string) (document string, err error)
 }
@@ -44,7 +45,7 @@ const (
 	retryPublishedAfter = 10 * time.Second
 )
 
-// measured completes offers with the amounts that their providers measure and publish.
+// measured completes offers with the values that providers measure and publish.
 type measured struct {
 	reader PublishedReader // nil if the backend cannot read published documents
 	hub    string
@@ -54,7 +55,7 @@ type measured struct {
 	seen map[string]observedDocument // by credentials
 }
 
-// observedDocument is a published document, and the time at which this process first saw it.
+// observedDocument is a published document, with the time at which this process first read it.
 type observedDocument struct {
 	document string
 	at       time.Time
@@ -68,8 +69,9 @@ func (s observedDocument) expired(now time.Time) bool {
 	return now.Sub(s.at) >= time.Duration(s.offer.TTLSeconds)*time.Second
 }
 
-// complete adds the values that the provider publishes to the offer. A document is valid until its TTL has passed
-// without a renewal, also when reads fail. complete blocks for one request, at most two seconds.
+// complete sets fields of the offer. The values are from the document that the offer's provider publishes. A
+// published document is valid until its TTL has passed without a renewal, even if reads fail in the meantime.
+// complete makes at most one request, and blocks for at most two seconds.
 func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	if m.reader == nil {
 		return errors.New("its lendable is measured, which needs a real provider: use --backend liqo")
@@ -95,8 +97,8 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	return nil
 }
 
-// readDocument reads the published document. After a failure it returns the last document, and makes no request for
-// retryPublishedAfter, so that an unreachable provider does not delay every choice.
+// readDocument reads the published document. If this fails, it returns the last document. After a failure it makes no
+// request until retryPublishedAfter has passed, so that an unreachable provider does not delay every choice.
 func (m *measured) readDocument(ctx context.Context, o *fleet.Offer) observedDocument {
 	key := referenceOf(o.Credentials)
 	m.mu.Lock()
@@ -113,7 +115,7 @@ func (m *measured) readDocument(ctx context.Context, o *fleet.Offer) observedDoc
 	if err == nil && document != last.document {
 		now = observedDocument{document: document, at: m.now(), readAt: m.now()}
 		if now.offer, now.err = parsePublished(document); now.err != nil {
-			now.document = "" // the provider has withdrawn the document
+			now.document = "" // the agent has withdrawn the document, or the document is not a valid offer
 		}
 	}
 	m.mu.Lock()

@@ -89,7 +89,7 @@ func TestMeasuredOfferIsPublishedByTheProvider(t *testing.T) {
 	provider.set(published("2", 2), nil)
 	expect("2", "")
 
-	// The agent is killed. Its document expires by our clock, and not by the agent's clock.
+	// The agent is killed. The agent's document expires by our clock, and not by the agent's clock.
 	now = now.Add(59 * time.Second)
 	expect("2", "")
 	now = now.Add(time.Second)
@@ -152,7 +152,7 @@ func TestMeasuredOfferNeedsABackendThatReads(t *testing.T) {
 	require.Contains(t, problems[0].Message, "use --backend liqo")
 }
 
-// A provider may publish any content, so the content is checked like an offer of a stranger.
+// A provider may publish any content, so the source checks the content like an offer from an unknown writer.
 func TestPublishedContentIsChecked(t *testing.T) {
 	change := func(key string, value any) string {
 		var doc map[string]any

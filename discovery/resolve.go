@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Options configures Resolve. Zero values select the defaults.
+// Options configures Resolve. A field with the zero value has its default.
 type Options struct {
-	// Parallel bounds the concurrent identifications over all callers. Default 8.
+	// Parallel bounds the number of concurrent identifications of all callers together. Default 8.
 	Parallel int
 	// PerOffer bounds the time to identify one cluster. Default 5s.
 	PerOffer time.Duration
@@ -24,16 +24,16 @@ type Options struct {
 	Wait time.Duration
 	// KeepID is the time for which a cluster's id is cached. Default 10m.
 	KeepID time.Duration
-	// KeepFailure is the time for which a failed identification is not retried. Default 30s.
+	// KeepFailure is the time after a failed identification before the next attempt. Default 30s.
 	KeepFailure time.Duration
-	// SecretVersion returns a version of a Secret's key, for example a hash of its content or the Secret's
-	// resourceVersion. When the version changes, the cluster is identified again immediately. If SecretVersion is nil,
-	// this happens after KeepID or KeepFailure.
+	// SecretVersion returns a version of one key of a Secret, for example a hash of the key's content or the Secret's
+	// resourceVersion. When the version changes, the cluster is identified again immediately. If SecretVersion is
+	// nil, the cluster is identified again only after KeepID or KeepFailure.
 	SecretVersion func(ctx context.Context, ref fleet.SecretRef) (string, error)
-	// Peered lists the providers of the existing peerings, with the credentials that made the peerings. It is called only
-	// when two offers have the same provider. If Peered is nil, the peerings are unknown.
+	// Peered lists the providers of the existing peerings, with the credentials with which the peerings were made. It
+	// is called only when two offers have the same provider. If Peered is nil, the peerings are unknown.
 	Peered func(ctx context.Context) ([]fleet.Provider, error)
-	// Hub is the hub whose published offers are read. Default "default".
+	// Hub is the hub for which published offers are read. Default "default".
 	Hub string
 	// Now returns the current time. Default time.Now.
 	Now func() time.Time
@@ -65,8 +65,8 @@ type Resolved struct {
 }
 
 // Resolve returns a Catalog of the source's offers. The Catalog omits expired offers, identifies every cluster, and
-// selects one of several offers of the same provider (claims.go). Callers should use one Catalog for the life of the
-// process, because it caches the ids.
+// selects one of several offers of the same provider (claims.go). A process should use the same Catalog as long as it
+// runs, because the Catalog caches the ids.
 func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
 	reader, _ := identifier.(PublishedReader)
@@ -93,9 +93,9 @@ type listing struct {
 	err      error
 }
 
-// list returns the source's offers. It waits for the source's first result, which may be an error, until ctx ends.
-// Later calls wait for at most renewalWait and then return the previous result, so that a source that hangs does not
-// delay the offers of all sources.
+// list returns the source's offers. Until the source has returned a first result (offers or an error), list waits for
+// the source until ctx ends. Later calls wait for at most renewalWait and then return the previous result, so that a
+// source that hangs does not delay the offers of all sources.
 func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	r.mu.Lock()
 	l := r.last
@@ -121,8 +121,8 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Concat(l.problems, late), l.err
 }
 
-// listSource lists the source and stores the result in last. It continues when ctx ends, because the next call uses the
-// result too.
+// listSource lists the source's offers and stores the result in r.last. It continues when ctx ends, because the next
+// call uses the result too.
 func (r *Resolved) listSource(ctx context.Context) *listing {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()
@@ -134,7 +134,7 @@ func (r *Resolved) listSource(ctx context.Context) *listing {
 	return &l
 }
 
-// claims returns the offers that have not expired, with the ids that their clusters report.
+// claims returns the offers that have not expired, with the ids that the offers' clusters report.
 func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	listed, problems, err := r.list(ctx)
 	if err != nil {

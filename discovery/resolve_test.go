@@ -202,8 +202,8 @@ type apiSource struct{ source }
 func (*apiSource) Name() string { return "api" }
 func (*apiSource) Claims() bool { return true }
 
-// A cluster falsely reports another cluster's id. When the other cluster is declared in an offer, or has a peering, it
-// loses neither its offer nor its peering to the false one.
+// A cluster falsely reports another cluster's id. If the other cluster is declared in an offer, or has a peering, it
+// keeps its offer and its peering.
 func TestFalseIDDisplacesNoKnownProvider(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"honest": "milan", "liar": "milan", "liar2": "milan"}}
 	declared, liar := offer("honest"), offer("liar")
@@ -351,8 +351,8 @@ func testADeadProviderCostsOneTimeout(t *testing.T) {
 	require.Equal(t, 1, ids.count("dead"))
 }
 
-// A provider has died, or is still dead. When it is read again, it delays the list only for a moment, and its last
-// answer stays valid during this time.
+// One provider has never answered, and another provider stops answering. When such a provider is read again, it
+// delays the list only for a moment. Its last answer, if there is one, stays valid during this time.
 func TestDeadProviderDelaysTheListOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := &clusters{ids: map[string]string{"a": "milan", "b": "rome"}, hang: map[string]bool{"dead": true}}

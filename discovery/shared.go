@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Recent bounds the age of the offers from which the worker chooses a provider. The chosen provider's workflow then
-// decides with the newest offer.
+// Recent bounds the age of the offers from which the worker chooses a provider. Afterwards the workflow of the chosen
+// provider decides with the newest offer.
 const Recent = 5 * time.Second
 
-// sharedFor bounds one shared request, which continues when its callers have stopped waiting.
+// sharedFor bounds the duration of one shared query. The query continues when its callers have stopped waiting.
 const sharedFor = 30 * time.Second
 
-// Shared shares each answer of a Catalog between many callers, so that the number of callers does not affect how often
-// the sources are queried.
+// Shared lets many callers use the same answer of a Catalog. Therefore the number of callers does not affect how
+// often the sources are queried.
 type Shared struct {
 	catalog Catalog
 	flights singleflight.Group
@@ -28,7 +28,7 @@ type Shared struct {
 	last answer
 }
 
-// answer is one result of the catalog and the time of the request for it.
+// answer is one result of the catalog, and the time at which the query for it began.
 type answer struct {
 	at       time.Time
 	offers   []fleet.Offer
@@ -36,12 +36,12 @@ type answer struct {
 	err      error
 }
 
-// Share returns a Shared for the catalog. Callers should use one for the life of the process.
+// Share returns a Shared for the catalog. A process should use the same Shared as long as it runs.
 func Share(catalog Catalog) *Shared { return &Shared{catalog: catalog} }
 
-// Within returns a Catalog that reuses the shared answer, even an error, if its request was made at most age ago.
-// Otherwise it queries the shared catalog, or waits for a query that is already running. With age 0 it never reuses an
-// answer.
+// Within returns a Catalog that uses the last answer again if the query for it began less than age ago, even if the
+// answer is an error. Otherwise this Catalog queries the shared catalog, or waits for a query that is already
+// running. If age is 0, it never uses an answer again.
 func (s *Shared) Within(age time.Duration) Catalog { return recent{s, age} }
 
 type recent struct {
@@ -70,7 +70,7 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Clone(a.problems), a.err
 }
 
-// query queries the catalog. It continues when ctx ends, because other callers share its answer.
+// query queries the catalog. It continues when ctx ends, because other callers also wait for the answer.
 func (s *Shared) query(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()

@@ -21,7 +21,8 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 		Fault: "%q is not a DNS-1123 label: use lower case letters, digits and '-', at most 63"},
 	"secretkey": {Valid: isValid(validation.IsConfigMapKey),
 		Fault: "%q is not a key of a Secret: use letters, digits, '-', '_' and '.'"},
-	// A user may paste a kubeconfig in place of its path. It must neither be opened nor quoted in an error.
+	// A user may paste a kubeconfig where its path is expected. Such a text must not be opened as a file, and must
+	// not be quoted in an error.
 	"oneline": {Valid: func(s string) bool { return !strings.ContainsAny(s, "\n\r\x00") },
 		Fault: "must be a path on one line: write the kubeconfig to a file and give its path"},
 	"ipaddress": {Valid: isIP, Fault: "%q is not an IP address"},
@@ -49,7 +50,7 @@ func (d *Document) check() strictyaml.Faults {
 
 func (s *Spec) check() strictyaml.Faults { return rules.Check(s).And(s.checkBeyondTags("")) }
 
-// checkBeyondTags returns the faults that struct tags cannot find; at is the prefix of the paths.
+// checkBeyondTags returns the faults that struct tags cannot find. The paths in the faults begin with `at`.
 func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 	if c := s.Credentials; (c.KubeconfigFile == "") == (c.SecretRef == nil) {
 		faults.Add(at+"credentials", "give exactly one of kubeconfigFile and secretRef")
@@ -98,11 +99,11 @@ func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// Requestable reports whether a pod can request the resource. Only such resources may be in an offer.
+// Requestable reports whether a pod can request the resource. An offer may contain only such resources.
 func Requestable(name corev1.ResourceName) bool { return resourceName(string(name)) == "" }
 
-// resourceName returns the reason for which no pod can request a resource with this name, or "". A common mistake is
-// "gpu" without a domain.
+// resourceName returns the reason for which no pod can request a resource with this name. It returns "" if a pod can.
+// A common mistake is "gpu" without a domain.
 func resourceName(name string) string {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		return "not a resource name: " + strings.Join(wrong, "; ")

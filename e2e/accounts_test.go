@@ -26,10 +26,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// chartNamespace is where the chart is installed, by its name, in the consumer cluster.
+// chartNamespace is the namespace of the consumer cluster in which the chart is installed. It has the chart's name.
 const chartNamespace = "liqo-autoscaler"
 
-// The charts' ServiceAccounts.
+// These are the charts' ServiceAccounts, and a role of the worker.
 const (
 	workerAccount = "liqo-autoscaler-worker"
 	serverAccount = "liqo-autoscaler-grpcserver"
@@ -73,7 +73,8 @@ func (s *stack) chartAccounts(ctx context.Context) {
 	}
 }
 
-// install applies the part of one of our charts that the arguments for helm select.
+// install renders one of our charts with the given arguments for helm, and applies the result. The arguments may
+// select a part of the chart.
 func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...string) {
 	s.t.Helper()
 	rendered := s.render(ctx, chart, args...)
@@ -81,7 +82,7 @@ func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...
 	s.tool(ctx, s.admin(in.name), rendered, "kubectl", "apply", "-f", "-")
 }
 
-// render renders the part of one of our charts that the arguments for helm select.
+// render renders one of our charts with the given arguments for helm. They may select a part of the chart.
 func (s *stack) render(ctx context.Context, chart string, args ...string) []byte {
 	s.t.Helper()
 	return s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy", "helm",
@@ -117,8 +118,8 @@ func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	return err
 }
 
-// grantAnew waits until our namespace on the provider is gone, and then grants again the objects that liqoctl has
-// removed with this namespace.
+// grantAnew returns an error while our namespace on the provider exists. When the namespace is gone, it calls grant,
+// because liqoctl has removed the granted objects with the namespace.
 func (s *stack) grantAnew(ctx context.Context, provider *cluster) error {
 	ns, err := provider.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
 	if err == nil {
@@ -134,7 +135,8 @@ func (s *stack) granted(ctx context.Context, provider *cluster) ([]byte, error) 
 }
 
 // providerAccount creates the account that a provider gives us. It writes the account's kubeconfig to a file in
-// s.accounts and to a Secret of the consumer, each with the provider's name, because offers may name either.
+// s.accounts and to a Secret of the consumer, because an offer may name the file or the Secret. Both have the
+// provider's name.
 func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
@@ -152,8 +154,9 @@ func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	require.NoError(s.t, err)
 }
 
-// asMade returns an error for every object in the namespace that a provider has created for us. Two kinds of objects
-// may exist: the objects of provider-access, and a Secret of Liqo that always stays.
+// asMade returns an error for each object in the tenant namespace that a provider has created for us, with three
+// exceptions: the objects of provider-access, the ConfigMap that Kubernetes creates in every namespace, and a Secret
+// of Liqo that always stays.
 func asMade(ctx context.Context, provider *cluster) error {
 	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" +
 		lab.Consumer,

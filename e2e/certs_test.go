@@ -12,7 +12,8 @@ import (
 )
 
 // newAuthority returns a certificate authority for one run of a suite. Every authority has the name that cert-manager
-// gives the chart's authority, so that no certificate is refused only because of its issuer's name.
+// gives the chart's authority. If a certificate is refused, the reason is therefore never the name of its issuer
+// alone.
 func newAuthority(t *testing.T) *testkit.Certificate {
 	t.Helper()
 	return testkit.NewAuthority(t, func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "liqo-autoscaler-ca"} })

@@ -16,8 +16,9 @@ func leastAgent(t *testing.T) string {
 	return filepath.Join(sources(t), "deploy", "helm", "liqo-autoscaler-agent", "ci", "least-values.yaml")
 }
 
-// chartArgs renders a template of one of our charts with the values in the arguments for helm, and returns the
-// arguments of its container. It replaces the mounted Secrets by the given folders, by the Secrets' names.
+// chartArgs renders a template of one of our charts with the given arguments for helm. It returns the arguments of
+// the container in this template. In them it replaces the path of each mounted Secret by a folder. The parameter
+// secrets contains the folders by the Secrets' names.
 func (s *stack) chartArgs(ctx context.Context, chart, template string, secrets map[string]string,
 	args ...string) []string {
 	s.t.Helper()

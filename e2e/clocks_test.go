@@ -40,7 +40,7 @@ func (s *stack) build(ctx context.Context, program, bin string) string {
 	return buildProduct(ctx, s.t, program, path)
 }
 
-// clocksWereOff checks that each logged line of such a process has a time with the set offset.
+// clocksWereOff checks the logs of the processes with wrong clocks: the time in each line has the set offset.
 func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 	for name, off := range s.clocks {
 		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
@@ -60,7 +60,7 @@ func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 }
 
 // readBy runs a consumer with a wrong clock. Like the worker, the consumer gets all providers' offers from the
-// discovery server, and they expire by its own clock.
+// discovery server, and the offers expire by the consumer's own clock.
 func (s *stack) readBy(ctx context.Context, off time.Duration) {
 	s.t.Helper()
 	before := time.Now().Add(off)

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// Liqo's resources of a peering and of a virtual node, and the resource that offloads a namespace.
+// These are Liqo's resources of a peering and of a virtual node, and the resource that offloads a namespace.
 var (
 	resourceSlices = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 		Resource: "resourceslices"}
@@ -97,7 +97,7 @@ func (c *cluster) count(ctx context.Context, r schema.GroupVersionResource, n in
 	return nil
 }
 
-// node returns the Node with a providerID, which must be Ready.
+// node returns the Node with this providerID, or an error if it is not Ready.
 func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, error) {
 	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// counted returns parts that end with a count of our objects in every cluster. None may be left, of any kind that the
-// cluster serves.
+// counted adds a check to the end of each part: no cluster may have an object of ours, of any kind that the cluster
+// serves.
 func counted(parts []part) []part {
 	out := slices.Clone(parts)
 	for i, p := range parts {

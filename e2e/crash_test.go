@@ -19,10 +19,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// envSeed is the seed of the crash matrix. Without it, or with 0, the test draws a random seed.
+// envSeed is the environment variable with the seed of TestCrash. Without it, or with 0, the test draws a random
+// seed.
 const envSeed = "LIQO_AUTOSCALER_E2E_SEED"
 
-// Two groups, each with one provider. At any time, one life (a node's creation and removal) runs on each provider.
+// crashGroups has two groups, each with one provider. At any time, one life (a node's creation and removal) runs on
+// each provider.
 const crashGroups = `
 hub: lab
 nodeGroups:
@@ -54,14 +56,15 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// lifeLimit is the limit for the creation of a Node and for its removal, because the test checks only that both
-// complete. When Liqo has not yet removed the last slice at the removal of a peering, the peering counts as in use and
-// stays for five minutes.
+// lifeLimit is the time limit for the creation of a Node, and for its removal. It is long, because the test does not
+// check how long they take. The removal may be slow: if Liqo has not yet removed the last slice, the peering counts
+// as in use and stays for five minutes.
 const lifeLimit = 12 * time.Minute
 
-// TestCrash is the crash matrix on real Liqo. The worker dies by SIGKILL before or after each observed write to an API
-// server of the consumer or a provider, in the life of a node from its peering to its removal. A kill affects the lives
-// on both providers.
+// TestCrash is the crash matrix on real Liqo. A life is the creation and removal of a node with its peering. The test
+// first records all writes of a life to the API servers of the consumer and the provider. Each of these writes has
+// two points: before and after the write. In each further life the worker is killed by SIGKILL at up to three points.
+// Many lives together cover all points. A kill affects the lives on both providers.
 func TestCrash(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 75*time.Minute)
 	defer cancel()
@@ -69,7 +72,7 @@ func TestCrash(t *testing.T) {
 	if err != nil || seed == 0 {
 		seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	t.Logf("seed %d, to be had again with SEED=%d", seed, seed)
+	t.Logf("seed %d; SEED=%d repeats it", seed, seed)
 	d := &doors{}
 	s := newStack(ctx, t, "crash", crashGroups, crashOffers, withoutCA, withDoors(d))
 	offload(ctx, newSteps(t), s.consumer)
@@ -100,7 +103,7 @@ func TestCrash(t *testing.T) {
 	fmt.Printf("CRASH liqo failpoints=%d kills=%d lives=%d converged=%d lost=%d leaked=%d double=%d unreached=%d seed=%d "+
 		"all=%.0fs\n", points, kills, c.count, c.count-c.lost-c.leaked-c.double, c.lost, c.leaked, c.double, len(unreached),
 		seed, time.Since(began).Seconds())
-	t.Logf("nobody was killed at %s", strings.Join(unreached, "; "))
+	t.Logf("no process was killed at %s", strings.Join(unreached, "; "))
 	require.GreaterOrEqual(t, points, 20, "the lives had hardly any effects")
 }
 
@@ -121,7 +124,7 @@ func (c *crash) undisturbed(life *failpoint.Life) {
 	c.seen = append(c.seen, life)
 }
 
-// lives runs do on both providers concurrently.
+// lives runs the function do on both providers concurrently.
 func (c *crash) lives(t *testing.T, name string, do func(*testing.T, *cluster)) {
 	t.Run(name, func(t *testing.T) {
 		for _, p := range c.s.providers {

@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// agentConfig allows the consumer one node on the first provider, although the offer has room for four.
+// agentConfig allows the consumer one node on the first provider, although the offer has capacity for four.
 const agentConfig = `
 provider: provider1
 nodeLabels: {example.com/pool: burst}
@@ -34,14 +34,15 @@ offers:
   cap: {cpu: "3"}
 `
 
-// agentsClass is the line in an offer by which the agent grants its slices.
+// agentsClass is the line of an offer that gives the offer's slices the agent's class, so that the agent decides on
+// them.
 const agentsClass = "  class: liqo-autoscaler\n"
 
 // TestDecides is the suite "decides". The first provider's agent grants and denies its slices, which have the agent's
-// class. When the first provider has no room for a node, the node is created on the second provider, whose offer is a
-// Secret. The first provider is not blamed. All processes, including the agent, have their own accounts: the server
-// reads the market, and the worker's access to the first provider is renewed. During the whole suite, the first
-// provider denies us Liqo's default class.
+// class. When the first provider has no capacity for a node, the node is created on the second provider, whose offer
+// is a Secret. The denial does not count as a failure of the first provider. All processes, including the agent, have
+// their own accounts. The server reads the market. The worker's access to the first provider is renewed at the start.
+// During the whole suite, the first provider denies us Liqo's default class.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
@@ -108,8 +109,8 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	require.NotEqual(t, string(written), withoutClass)
 	require.NoError(t, os.WriteFile(file, []byte(withoutClass), 0o600))
 	r := newRun(t, s)
-	// A slice may arrive before Liqo has set its consumer. Liqo does not accept a slice without a consumer, and the policy
-	// refuses to change it.
+	// A slice may arrive before Liqo has set its consumer. Liqo does not accept a slice without a consumer, and the
+	// policy refuses changes of such a slice.
 	none := func(ctx context.Context) error {
 		all, err := first.list(ctx, resourceSlices)
 		for _, slice := range all {
@@ -141,7 +142,7 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// attemptOn returns an error unless the instance's Node belongs to this attempt on this provider.
+// attemptOn requires that the instance's Node belongs to this attempt on this provider.
 func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster) {
 	r.t.Helper()
 	node, err := r.s.consumer.node(ctx, id)

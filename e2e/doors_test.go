@@ -60,7 +60,7 @@ func (d *doors) open(s *stack) {
 	}
 }
 
-// begin sets the current life of a provider; nil ends it.
+// begin sets the current life (the creation and removal of one node) on a provider; nil ends it.
 func (d *doors) begin(provider string, life *failpoint.Life) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,11 +70,11 @@ func (d *doors) begin(provider string, life *failpoint.Life) {
 	d.lives[provider] = life
 }
 
-// dies kills the worker and starts it again when the life's point requires it. It reports whether it did so.
-func (d *doors) dies(ask func() bool) bool {
+// dies kills the worker and starts it again if due returns true. It returns the result of due.
+func (d *doors) dies(due func() bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !ask() {
+	if !due() {
 		return false
 	}
 	d.s.worker.Kill()

@@ -47,8 +47,8 @@ func (s *stack) cancel(ctx context.Context, workflow string) error {
 	return err
 }
 
-// waitsFor returns the stage and the message for which a workflow's activity waits. It reads them from the last
-// heartbeat, as an operator does.
+// waitsFor returns the stage for which a workflow's activity waits, and the activity's message. It reads both from
+// the last heartbeat, as an operator does.
 func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
 	d, err := s.describe(ctx, workflow)
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	return nil
 }
 
-// decodeMemo decodes a memo in the form in which the CLI prints it. A large memo is a payload with compressed JSON, any
-// other memo is plain JSON.
+// decodeMemo decodes a memo in the form in which the CLI prints it. A large memo is a payload with compressed JSON.
+// Any other memo is plain JSON.
 func decodeMemo(memo json.RawMessage, out any) error {
 	var payload struct{ Data []byte }
 	if err := json.Unmarshal(memo, &payload); err != nil || payload.Data == nil {
@@ -108,9 +108,9 @@ func decodeMemo(memo json.RawMessage, out any) error {
 	return json.NewDecoder(packed).Decode(out)
 }
 
-// peeringEnds waits until no workflow for the peering with a provider runs. A failed peering cools off before it is
-// tried again. So that the next part of the suite does not wait for this, peeringEnds closes the entity, which then
-// forgets the failure.
+// peeringEnds waits until no workflow for the peering with a provider runs. After a failure, a peering is tried again
+// only after a pause. So that the next part of the suite does not wait for this, peeringEnds closes the entity, which
+// then forgets the failure.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	r.until(ctx, "peering with "+provider.name+" is over", 7*time.Minute, func(ctx context.Context) error {

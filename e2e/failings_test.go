@@ -16,10 +16,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// failings returns the faults of the first provider, in the order of the stages. A provider whose API server has never
-// answered has no offer, so this cannot be the first fault. The death of the API server comes last: until its watches
-// are back, up to a minute later, Liqo there receives no events and reports "already exists" for the objects that it
-// creates.
+// failings returns the faults of the first provider, in the order of the stages. A provider whose API server has
+// never answered has no offer, so a stopped API server cannot be the first fault. The death of the API server comes
+// last, because of the provider's Liqo. Its watches work again only up to a minute after the API server has returned.
+// Until then Liqo receives no events, and reports "already exists" for the objects that it creates.
 func failings(s *stack) []failing {
 	return []failing{
 		managerHangs(s),
@@ -71,7 +71,8 @@ func tenantHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// tenantRefused cordons the Tenant, as the provider's administrators, before their Liqo has answered it.
+// tenantRefused cordons our Tenant on the provider, as the provider's administrators can. At this time the provider's
+// Liqo has not yet answered the Tenant.
 func tenantRefused(ctx context.Context, r *run) sabotage {
 	sab := tenantHangs(ctx, r)
 	return sabotage{repair: sab.repair, begun: func(ctx context.Context) {
@@ -101,8 +102,8 @@ func sliceHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// replicatorHangs stops our own crd-replicator, so that it does not replicate the slice. It continues as soon as the
-// second provider is tried, which needs it too.
+// replicatorHangs stops our own crd-replicator, so that it does not replicate the slice. The crd-replicator continues
+// as soon as the worker tries the second provider, which needs the crd-replicator too.
 func replicatorHangs(ctx context.Context, r *run) sabotage {
 	frozen := freezeAt(ctx, r.steps, r.s.lab, lab.Consumer, lab.LiqoCRDReplicator, sliceMade(r.s.consumer))
 	return sabotage{begun: func(ctx context.Context) {

@@ -20,9 +20,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// cancelledBehindFinalizer stops the provider after it has answered the Tenant. The answer sets Liqo's finalizer on the
-// Tenant. The operator cancels the peering. Its removal waits for the finalizer and reports this. It ends when the
-// provider continues.
+// cancelledBehindFinalizer stops the provider after it has answered the Tenant. The answer sets Liqo's finalizer on
+// the Tenant. The operator cancels the peering. The removal of the peering waits for the finalizer and reports this.
+// The removal ends when the provider continues.
 func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -73,7 +73,8 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	r.peeringEnds(ctx, first) // the next part needs the provider's answer
 }
 
-// endpointUnreachable offers an address for the first provider's gateway at which no server answers.
+// endpointUnreachable sets the field clientAddress of the first provider's offer to an address at which no gateway
+// answers.
 func endpointUnreachable(ctx context.Context, t *testing.T, s *stack) {
 	file := filepath.Join(s.dir, "offers.yaml")
 	before, err := os.ReadFile(file)

@@ -42,7 +42,7 @@ func TestFailover(t *testing.T) {
 	runParts(ctx, t, s, parts)
 }
 
-// failing is one fault of the first provider that prevents a node.
+// failing is one fault of the first provider. The fault prevents the creation of a node.
 type failing struct {
 	name  string
 	stage backend.Stage // the stage that does not complete; empty: a refusal
@@ -92,7 +92,8 @@ func (r *run) readyOnSecond(ctx context.Context) []string {
 	return ids
 }
 
-// named returns an error unless the log names the cause for which the first attempt of an instance ended.
+// named reads from the log why the first attempt of an instance ended. It returns an error unless this reason
+// contains the given words.
 func (r *run) named(id string, words ...string) error {
 	e, err := r.s.givenUp(instanceName(id), 1)
 	if err != nil {
@@ -102,8 +103,8 @@ func (r *run) named(id string, words ...string) error {
 	return names(e.Failure, words...)
 }
 
-// firstForgets waits until the first provider has no object of ours and gets none for a while. A provider that refuses
-// lifts the refusal first.
+// firstForgets waits until the first provider has no object of ours and gets none for a while. If the provider
+// refuses us, it first lifts this refusal.
 func (r *run) firstForgets(ctx context.Context) {
 	r.t.Helper()
 	first := r.s.providers[0]

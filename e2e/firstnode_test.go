@@ -40,9 +40,9 @@ nodeGroups:
   taints: [{key: example.com/burst, value: "true", effect: PreferNoSchedule}]
 `
 
-// offers makes the first provider the better choice while it has room. With a Liqo older than 1.2, each provider serves
-// one node. Both kinds of credentials are used: a file, and a Secret that the chart lets the worker read by name.
-// envNetwork sets the network.
+// offers makes the first provider the better choice while it has free capacity. With a Liqo older than 1.2, each
+// provider serves one node. Both kinds of credentials are used: a file, and a Secret that the chart lets the worker
+// read by name. envNetwork sets the network.
 const offers = `
 offers:
 - name: first
@@ -194,7 +194,7 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// providersAsMade returns an error unless the tenant namespaces that providers have created for us still exist, without
+// providersAsMade requires that the tenant namespaces that providers have created for us still exist, and contain no
 // objects of ours.
 func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	for _, p := range s.providers {
@@ -227,7 +227,7 @@ func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 			require.Regexp(t, `"kubeconfigFile"|"secretRef"`, string(b),
 				"histories can be read from the file, so what is not in it is not in them")
 		}
-		// the last value is the second one in base64
+		// the last value is the start of "PRIVATE KEY" in base64
 		for i, secret := range append(s.tokens, "client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV") {
 			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains secret %d", f, i)
 		}

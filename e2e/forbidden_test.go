@@ -15,8 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// young is the time after the start of an API server in which it may refuse permissions that it grants later, because
-// it serves before it has read its own roles. A step that runs in this time reports the refusal once and continues.
+// young is the time after the start of an API server in which it may refuse permissions that it grants later. During
+// this time the API server answers requests, but has not read its own roles. A step that runs in this time reports
+// the refusal once and continues.
 const young = 10 * time.Second
 
 func (s *stack) tooYoung(at time.Time) bool {
@@ -25,7 +26,7 @@ func (s *stack) tooYoung(at time.Time) bool {
 	})
 }
 
-// ofTheMoment is a part of the errors of steps whose budget ended while the consumer still refused a permission.
+// ofTheMoment is a part of the error of a step whose budget ended while the consumer still refused a permission.
 // mayBeRefused accepts this refusal.
 const ofTheMoment = "list kubeconfigs of "
 
@@ -66,11 +67,11 @@ func written(line []byte) time.Time {
 // refusedNote is the ConfigMap in a tenant namespace that records that its provider has removed our Tenant.
 const refusedNote = "liqo-autoscaler-refused"
 
-// mayBeRefused reports whether a refusal is expected. Every provider must refuse one request: an account for one tenant
-// namespace may not list namespaces. The consumer may refuse two kinds of requests. First, the permissions that our
-// account gives itself in a tenant namespace take effect a moment later and end with the namespace. Second, in a
-// foreign namespace our account reads its note before it has any permission, and treats the refusal like a missing
-// note.
+// mayBeRefused reports whether a refusal is expected. Every provider must refuse one request: an account for one
+// tenant namespace may not list namespaces. The consumer may refuse two kinds of requests. First, the permissions
+// that our account gives itself in a tenant namespace take effect a moment later and end with the namespace. Second,
+// in a foreign namespace our account reads the ConfigMap refusedNote before it has any permission, and treats the
+// refusal like a missing ConfigMap.
 func mayBeRefused(cluster string, r lab.Request) bool {
 	if cluster != lab.Consumer {
 		return r.Kind() == "list /namespaces"

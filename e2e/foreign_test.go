@@ -35,7 +35,7 @@ func TestForeignPeering(t *testing.T) {
 	})
 }
 
-// peeredByHand uses an existing peering of `liqoctl peer` and leaves it unchanged.
+// peeredByHand uses a peering that `liqoctl peer` has created, and leaves the peering unchanged.
 func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -55,8 +55,8 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	})
 }
 
-// peeredTheOtherWay makes the provider use our cluster as well. The provider's own peering stays unchanged. Our peering
-// shares namespaces with it, so our peering also stays until the provider's is gone.
+// peeredTheOtherWay makes the provider use our cluster as well. The provider's own peering stays unchanged. Our
+// peering shares namespaces with it, so our peering also stays until the provider's peering is gone.
 func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -79,9 +79,9 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, first.count(ctx, tenants, 1), "ours is left for the next part")
 }
 
-// anotherTeamsSlice creates another team's slice on a provider with our peering. Our last scale-in does not change the
-// slice, its node and the peering. When the slice is gone, the next try, minutes later, removes the peering too. We
-// never remove the network that a person made in the part before.
+// anotherTeamsSlice creates another team's slice on a provider with our peering. Our last scale-in changes neither
+// the slice nor its node nor the peering. When the slice is gone, the next try, minutes later, removes the peering
+// too. We never remove the network that a person made in the part before.
 func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -180,13 +180,13 @@ func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error 
 	return nil
 }
 
-// theirs returns the two objects of a peering that a person has made. With gateways it also returns the six objects of
-// its network, and adds their kinds.
+// theirs returns the two objects of a peering that a person has made. With gateways it also returns the six objects
+// of the peering's network, and adds the kinds of these objects to the parameter kinds.
 func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID,
 	error) {
 	want := 2
 	if s.gateways {
-		want += 6 // each side has a Configuration and a key, one side a server and the other a client
+		want += 6 // each cluster has a Configuration and a key; one cluster has a server, and the other a client
 		for c := range kinds {
 			kinds[c] = append(kinds[c], configurations, publicKeys, gatewayServers, gatewayClients)
 		}

@@ -58,8 +58,8 @@ func awaitFrozen(s *steps, frozen <-chan error) {
 	s.done("frozen")
 }
 
-// nonceFilled is the moment at which the provider has filled the nonce of a consumer that peers. The Tenant follows
-// next.
+// nonceFilled is the moment at which the provider has filled the nonce of a consumer that establishes a peering. The
+// Tenant is created next.
 func nonceFilled(provider *cluster) moment {
 	return moment{name: "nonce of " + provider.name, watch: func(ctx context.Context) (watch.Interface, error) {
 		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx,
@@ -93,7 +93,7 @@ func liqoMoment(c *cluster, r schema.GroupVersionResource, come func(*unstructur
 }
 
 // freezeOnNonce stops the provider's Liqo controller manager as soon as it has filled the nonce of a consumer that
-// peers. The Tenant that follows therefore gets no answer.
+// establishes a peering. The Tenant that follows therefore gets no answer.
 func freezeOnNonce(ctx context.Context, s *steps, l *lab.Lab, provider *cluster) <-chan error {
 	s.t.Helper()
 	return freezeAt(ctx, s, l, provider.name, lab.LiqoManager, nonceFilled(provider))

@@ -84,8 +84,8 @@ func TestGrows(t *testing.T) {
 	r.scaledIn(ctx, there)
 }
 
-// setSchedulable makes the cluster's node accept pods, or not. A node that accepts no pods does not count for the
-// agent.
+// setSchedulable makes the cluster's node schedulable or unschedulable. A node that accepts no pods does not count
+// for the agent.
 func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -36,11 +36,13 @@ const (
 	// kubernetes. The lab's certificates are valid for both.
 	roomNodeIP = "192.168.201.2"
 	serviceIP  = "10.90.0.1"
-	// envImages is a folder with liqo-autoscaler, built without cgo.
+	// envImages is the environment variable with the path of a folder that contains liqo-autoscaler, built without
+	// cgo.
 	envImages = "LIQO_AUTOSCALER_LAB_IMAGES"
 )
 
-// installation is the chart in the consumer's cluster, whose pod runs on a real kubelet, and a Cluster Autoscaler.
+// installation is the chart in the consumer's cluster, and a Cluster Autoscaler. The chart's pod runs on a real
+// kubelet.
 type installation struct {
 	t        *testing.T
 	dir      string
@@ -49,10 +51,10 @@ type installation struct {
 	env      []string // of the guide's commands
 }
 
-// TestInstalled follows docs/install.md on two clusters with Liqo: it runs each command that the guide marks as run,
-// as printed, and Cluster Autoscaler with the guide's ca-values.yaml. The chart is installed by helm, and its pod with the
-// bundled Temporal runs in containers, from images that are imported as tar files. It needs a room; `make e2e
-// SUITE=installed` makes one.
+// TestInstalled follows docs/install.md on two clusters with Liqo. It runs the guide's commands that are marked as
+// tested, exactly as printed, and starts Cluster Autoscaler with the guide's ca-values.yaml. The chart is installed
+// by helm, and its pod with the bundled Temporal runs in containers, from images that are imported as tar files. It
+// needs a room; `make e2e SUITE=installed` makes one.
 func TestInstalled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -136,7 +138,8 @@ func (i *installation) try(ctx context.Context, commands string) (string, error)
 	return string(out), err
 }
 
-// certificates makes the two Secrets that cert-manager would make: of the gRPC server, and of Cluster Autoscaler.
+// certificates makes the two Secrets that cert-manager would make: the Secret of the gRPC server, and the Secret of
+// Cluster Autoscaler.
 func (i *installation) certificates(ctx context.Context) {
 	i.t.Helper()
 	authority := newAuthority(i.t)
@@ -175,8 +178,9 @@ func podIs(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// startCA starts Cluster Autoscaler's loop with the flags of ca-values.yaml, and with the Secrets at the paths that the
-// values mount them to. The room's own /etc has them, and the name of the gRPC server's Service: the lab has no DNS.
+// startCA starts Cluster Autoscaler's loop with the flags of ca-values.yaml. It writes the Secrets into files at the
+// paths at which these values mount them. It writes the name of the gRPC server's Service into /etc/hosts, because
+// the lab has no DNS. The room has its own copy of /etc.
 func (i *installation) startCA(ctx context.Context, loop string) {
 	i.t.Helper()
 	var values struct {
@@ -227,8 +231,8 @@ func (i *installation) runsRemotely(ctx context.Context) error {
 	return nil
 }
 
-// operators runs the commands of an operator over a forwarded port of the bundled Temporal, which listens on the pod's
-// loopback alone.
+// operators runs the commands of an operator. They reach the bundled Temporal through a forwarded port, because it
+// listens only on the pod's loopback address.
 func (i *installation) operators(ctx context.Context) {
 	i.t.Helper()
 	port := testkit.FreePorts(i.t, 1)[0]

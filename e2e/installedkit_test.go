@@ -114,8 +114,8 @@ func withLibraries(ctx context.Context, t *testing.T, files map[string]string) m
 	return files
 }
 
-// guide returns the commands of docs/install.md that make deploy-check runs, and the guide's files by name, without
-// values.yaml, which setup writes.
+// guide returns those commands of docs/install.md that `make deploy-check` runs. It also returns the guide's files by
+// name, except values.yaml, which setup writes.
 func guide(t *testing.T) (commands []string, files map[string]string) {
 	t.Helper()
 	files = map[string]string{}

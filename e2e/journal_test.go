@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// givenUp returns the reason for which an attempt of an instance ended. The log contains it in the line of the next
-// attempt, or in the line of the last attempt itself. Workers share the task queues, so any worker may have logged it.
+// givenUp returns the reason for which an attempt of an instance ended. The log contains the reason in the line of
+// the next attempt or, for the last attempt, in the line of this attempt itself. Workers share the task queues, so
+// any worker may have logged the reason.
 func (s *stack) givenUp(instance string, attempt int) (journal.Entry, error) {
 	found, err := journal.Read(s.logs["worker"], func(e journal.Entry) bool {
 		ended := e.Attempt == attempt+1 || e.Attempt == attempt && e.Phase == string(fleet.Failed)
@@ -25,8 +26,8 @@ func (s *stack) givenUp(instance string, attempt int) (journal.Entry, error) {
 	return found[0], nil
 }
 
-// names requires that a failure contains all words: the first stage that was not reached, and Liqo's own message about
-// it.
+// names requires that the text of a failure contains all of the given words. They are the first stage that was not
+// reached, and Liqo's own message about this stage.
 func names(failure string, words ...string) error {
 	var missing []error
 	for _, w := range words {

@@ -21,8 +21,8 @@ import (
 // caName is the name in Cluster Autoscaler's certificate, the only name that the gRPC server accepts.
 const caName = "cluster-autoscaler"
 
-// cloudConfig writes the file for CA's --cloud-config with the product's command. Without client files, the file is for
-// plaintext.
+// cloudConfig writes the file for CA's --cloud-config with the product's command. If client is nil, CA connects in
+// plaintext. Otherwise client contains the certificate, the key and the CA certificate.
 func (s *stack) cloudConfig(ctx context.Context, name, address string, client *testkit.Mount) string {
 	s.t.Helper()
 	args := []string{"config", "cloud-config", "--address", address, "--config", filepath.Join(s.dir, "groups.yaml")}

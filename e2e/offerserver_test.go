@@ -106,13 +106,15 @@ func (o *offerServer) certificate(authority *testkit.Certificate, kind, name str
 	return id.String()
 }
 
-// agent returns the flags of a provider's agent, with values that select its kind of credentials.
+// agent returns the flags with which a provider's agent uses the discovery server. The parameter values selects a
+// certificate or a token as the agent's credentials.
 func (o *offerServer) agent(ctx context.Context, s *stack, values string) []string {
 	return discoveryFlags(s.chartArgs(ctx, "liqo-autoscaler-agent", "agent", o.secrets, "--values", leastAgent(s.t),
 		"--set", "discovery.ca.secretName=offers-tls,discovery.url=https://"+o.address+",discovery."+values))
 }
 
-// discoveryFlags returns the arguments of a client that configure the discovery server.
+// discoveryFlags returns those arguments that begin with --discovery-. With them, a client (the worker or an agent)
+// uses a discovery server.
 func discoveryFlags(args []string) []string {
 	return slices.DeleteFunc(args, func(a string) bool { return !strings.HasPrefix(a, "--discovery-") })
 }

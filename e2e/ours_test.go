@@ -13,10 +13,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// clean returns an error for every object of ours in the clusters (invariant I9). Only we peer in the lab. Therefore
-// every object that Liqo calls a slice, a virtual node, a tenant, an identity or a part of a network must be gone, with
-// or without labels. Every node except the plain node must be gone, too. Of the networks in Liqo's IPAM, the cluster's
-// own networks stay.
+// clean returns an error for every object of ours in the clusters (invariant I9). In this lab only our processes
+// create peerings. Therefore every object that Liqo calls a slice, a virtual node, a tenant, an identity or a part of
+// a network must be gone, with or without labels. Every node except the plain node must be gone, too. Liqo's IPAM may
+// contain only the cluster's own networks.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {

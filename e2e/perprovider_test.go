@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// Labels by which pods of this suite select a provider. One is the provider's id, which Liqo sets on every virtual
-// node. The other is a label that the provider's offer declares.
+// Pods of this suite select a provider by these labels. labelProvider is the provider's id, which Liqo sets on every
+// virtual node. labelRegion is a label that the provider's offer declares.
 const (
 	labelProvider = "liqo.io/remote-cluster-id"
 	labelRegion   = "topology.kubernetes.io/region"
@@ -26,8 +26,8 @@ const (
 // regions are the regions of the offers, in the order of the providers.
 var regions = []string{"north", "south"}
 
-// TestFirstNodePerProvider is the suite "first-node" with PER=provider. It covers the market, from which the server
-// derives a group for each provider, and Cluster Autoscaler's requests in these groups for pods that select a provider.
+// TestFirstNodePerProvider is the suite "first-node" with PER=provider. The server derives a group for each provider
+// from the market. Cluster Autoscaler requests nodes in these groups for pods that select a provider.
 func TestFirstNodePerProvider(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
@@ -74,7 +74,7 @@ func derivedGroups(ctx context.Context, t *testing.T, s *stack) {
 }
 
 // thereAndBackOn creates one node for a pod that selects a provider. The node is in that provider's group and equals
-// the group's template. It is removed after the pod.
+// the group's template. CA removes the node after the pod has been deleted.
 func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector map[string]string) {
 	provider, other := s.providers[n], s.providers[1-n]
 	id := config.GroupID(group, provider.name)

@@ -19,12 +19,12 @@ import (
 // realNode is the name of the first provider's node that runs containers.
 const realNode = "real-0"
 
-// podsGroups have small nodes, because the real node has two CPUs at most, and short budgets.
+// podsGroups have short budgets. Their nodes are small, because the real node has two CPUs at most.
 var podsGroups = strings.Replace(groups, `shape: {cpu: "2", memory: 4Gi`, `shape: {cpu: "1", memory: 1Gi`, 1) +
 	"  budgets: {drain: 20s, podStart: 1m}\n"
 
-// TestPods is the suite "pods": pods on a provider whose kubelet runs containers. It needs a room, which `make e2e
-// SUITE=pods` creates.
+// TestPods is the suite "pods": pods on a provider whose kubelet runs containers. It needs its own cgroups and mounts
+// (a room, see e2e/lab), which `make e2e SUITE=pods` creates.
 func TestPods(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -78,8 +78,8 @@ spec:
 	require.NoError(s.t, err)
 }
 
-// podsRun runs a Deployment with an init container, a sidecar, a probe and data of the consumer on the provider's
-// kubelet. Logs, exec and port-forward work from the consumer.
+// podsRun runs a Deployment on the provider's kubelet. Its pods have an init container, a sidecar, a probe and data
+// of the consumer. Logs, exec and port-forward work from the consumer.
 func podsRun(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	s.apply(ctx, podsWeb)

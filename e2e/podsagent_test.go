@@ -107,8 +107,9 @@ func (s *stack) requested(ctx context.Context, kind string) resource.Quantity {
 	return resource.MustParse(string(found[1]))
 }
 
-// agentAgainstDescribe checks that the agent offers the node's allocatable amounts without the requests that `kubectl
-// describe node` counts. This includes a resize that the kubelet refuses. The agent runs on for the parts that follow.
+// agentAgainstDescribe checks that the agent offers the node's allocatable amounts minus the requests that `kubectl
+// describe node` counts. The requests include a resize that the kubelet refuses. The agent still runs at the end,
+// because later parts of the suite need it.
 func agentAgainstDescribe(ctx context.Context, t *testing.T, s *stack) {
 	first := s.providers[0]
 	s.startAgent(ctx, first, podsAgent)

@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 )
 
-// boundPod is a pod that is bound to its virtual node and does not run, with the report that the test expects.
+// boundPod is a pod that is bound to its virtual node and does not run. It also contains the report that the test
+// expects.
 type boundPod struct {
 	name, args, more string // more lists fields of its container
 	ofPod            string // fields of its spec
@@ -25,7 +26,7 @@ type boundPod struct {
 	says             string
 }
 
-// boundPods contains a pod for each reason not to run, and one pod that runs.
+// boundPods contains a pod for each reason for which a bound pod does not run, and one pod that runs.
 var boundPods = []boundPod{
 	{name: "fine", args: "[stubborn]", verdict: string(explain.Scheduled), says: "it has a node"},
 	{name: "crash", args: `[exit, "3"]`, verdict: string(boundpod.Restarting), says: "exit code 3"},
@@ -44,7 +45,7 @@ var boundPods = []boundPod{
 		says: "mounts no path of the node"},
 }
 
-// manifest returns the pod's manifest without duplicate fields: a field in more replaces the default field.
+// manifest returns the pod's manifest. The image or the resources in p.more replace the default.
 func (p boundPod) manifest() string {
 	image, resources := "image: localhost/box:1", "resources: {requests: {cpu: 90m, memory: 16Mi}}"
 	fields := []string{"name: main", "imagePullPolicy: IfNotPresent"}
@@ -111,7 +112,8 @@ func boundPodsReported(ctx context.Context, t *testing.T, s *stack) {
 	}
 	t.Run("StatesAreReported", func(t *testing.T) { statesAreReported(ctx, t, s) })
 
-	// The provider has granted more than it has, because its own pods use the rest.
+	// A pod of the provider's own users takes so much CPU that the provider cannot run all pods that fit on the
+	// virtual node.
 	first := s.providers[0]
 	_, err := first.kube.CoreV1().Pods("default").Create(ctx, manifest[corev1.Pod](t, `
 metadata: {name: hog}
@@ -141,8 +143,8 @@ spec:
 	r.until(ctx, "no container runs", 30*time.Second, noContainer)
 }
 
-// statusShowsThem waits for two rounds of the observer. `status` then counts the pods by verdict and reports their
-// provider.
+// statusShowsThem waits for two rounds of the observer. `status` then shows how many pods have each verdict, and on
+// which provider.
 func statusShowsThem(ctx context.Context, t *testing.T, s *stack) {
 	newSteps(t).until(ctx, "status shows them", 3*time.Minute, func(ctx context.Context) error {
 		out, err := s.try(ctx, slices.Concat(s.env, s.admin("consumer")), nil, s.binary, "status", "--hub", hub)
@@ -158,7 +160,8 @@ func statusShowsThem(ctx context.Context, t *testing.T, s *stack) {
 	t.Logf("STATUS\n%s", out)
 }
 
-// statesAreReported compares the containers' states on both sides.
+// statesAreReported requires that the containers have the same states in the consumer's pod and in the provider's
+// pod.
 func statesAreReported(ctx context.Context, t *testing.T, s *stack) {
 	for _, p := range boundPods {
 		if p.verdict == string(boundpod.RefusedByProvider) {

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// takeBack requests the deletion of a node from the gRPC server, in the same way as Cluster Autoscaler.
+// takeBack calls the gRPC server to delete a node, in the same way as Cluster Autoscaler.
 func (s *stack) takeBack(ctx context.Context, n *corev1.Node) {
 	s.t.Helper()
 	_, err := s.client.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: group,
@@ -30,7 +30,7 @@ func (s *stack) takeBack(ctx context.Context, n *corev1.Node) {
 }
 
 // gone waits until no object of ours is left, no instance is listed, and the first provider's peering counts as
-// removed. Otherwise the next part would choose this provider last.
+// removed. While the peering is being removed, a scale-out of the next part would choose this provider last.
 func (r *run) gone(ctx context.Context, bound time.Duration) {
 	r.t.Helper()
 	r.until(ctx, "nothing left", bound, r.empty)
@@ -44,7 +44,7 @@ func (r *run) gone(ctx context.Context, bound time.Duration) {
 	})
 }
 
-// onNode deploys pods and waits for their node and until they are ready. It returns the node and its first pod.
+// onNode deploys pods, and waits until their node exists and they are ready. It returns the node and its first pod.
 func (r *run) onNode(ctx context.Context, manifests string) (*corev1.Node, *corev1.Pod) {
 	r.t.Helper()
 	r.s.apply(ctx, manifests)
@@ -115,7 +115,8 @@ spec:
 	r.scaledIn(ctx, ids)
 }
 
-// graceInADrain checks that a container that needs eight seconds after SIGTERM gets them, although its node is deleted.
+// graceInADrain checks that a container gets the eight seconds that it needs after SIGTERM, although its node is
+// deleted.
 func graceInADrain(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	p := boundPod{name: "slow", args: "[grace, 8s]"}
@@ -128,8 +129,8 @@ func graceInADrain(ctx context.Context, t *testing.T, s *stack) {
 	r.gone(ctx, 2*time.Minute)
 }
 
-// budgetHolds uses a disruption budget that keeps a pod on a node that CA deletes. `status` names the budget. Without
-// the budget the pod moves to another node.
+// budgetHolds uses a disruption budget that keeps a pod on a node that CA deletes. `status` names the budget. After
+// the budget is deleted, the pod moves to another node.
 func budgetHolds(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	virtual, _ := r.onNode(ctx, `
@@ -173,7 +174,7 @@ spec:
 }
 
 // forcedDrain deletes a pod by force, so that node and slice are removed immediately. On the provider, the container
-// uses its grace period, and its requests do not become free until it has ended.
+// runs for its whole grace period. Its requests become free when it has ended.
 func forcedDrain(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	p := boundPod{name: "deaf", args: "[stubborn]", more: "resources: {requests: {cpu: 700m, memory: 16Mi}}"}

@@ -62,7 +62,8 @@ func (s *stack) start(name string, args ...string) *proc.Process {
 	return s.startProgram(s.binary, args[0], name, args...)
 }
 
-// startProgram starts one of our programs that was built before. Its log belongs to the logs of the role.
+// startProgram starts one of our programs from the binary at path. The test keeps its log with the other logs of the
+// role.
 func (s *stack) startProgram(path, role, name string, args ...string) *proc.Process {
 	s.t.Helper()
 	spec := proc.Spec{Name: name, Path: path, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
@@ -78,7 +79,8 @@ func (s *stack) startProgram(path, role, name string, args ...string) *proc.Proc
 	return p
 }
 
-// startWorker starts a worker. It does not wait for the worker, because tasks wait in Temporal.
+// startWorker starts a worker. It does not wait until the worker is ready, because Temporal keeps the tasks until
+// then.
 func (s *stack) startWorker(name string) *proc.Process {
 	s.t.Helper()
 	args := []string{"worker", "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),

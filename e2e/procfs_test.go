@@ -31,7 +31,7 @@ func kubelets(l *lab.Lab, provider *cluster) (pids []int) {
 	return pids
 }
 
-// likeProcess returns the specification of a process like a running one.
+// likeProcess returns the specification with which a copy of a running process can be started.
 func likeProcess(pid int) (proc.Spec, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	args := split(filepath.Join(dir, "cmdline"))

@@ -9,8 +9,8 @@ import (
 const patient = `  budgets: {peer: 4m}
 `
 
-// TestProduction is the half of the suite "production" that needs real Liqo. It runs the sequence of the first node on
-// Temporal as it runs in production, with two of each of our processes. While an instance waits for a provider, one
+// TestProduction is the half of the suite "production" that needs real Liqo. It creates and removes a first node.
+// Temporal runs as in production, with two workers and two gRPC servers. While an instance waits for a provider, one
 // process of each kind dies. A worker and a gRPC server stay down until the node is gone again. Temporal and its
 // database stay down until a call of CA has failed.
 func TestProduction(t *testing.T) {

@@ -72,10 +72,11 @@ func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 }
 
 // fourDie creates four nodes on the first provider, kills its API server, and waits until the pods run on the other
-// provider. Kubernetes takes most of a minute to mark the Nodes NotReady. From then on budgets.unready counts, and two
-// more minutes pass. CA causes one of these minutes: it treats dead nodes that are younger than 15 minutes as nodes
-// that are still starting (CA clusterstate.go, NotStarted). The pods of the first third of lost nodes therefore wait
-// until the second third is lost, a minute later.
+// provider. Kubernetes takes most of a minute to mark the Nodes NotReady. From then on budgets.unready counts, and
+// two more minutes pass. CA causes one of these minutes: it treats dead nodes that are younger than 15 minutes as
+// nodes that are still starting (CA clusterstate.go, NotStarted). At most a third of all instances is lost in one
+// minute. When the first nodes are lost, CA therefore creates no node for their pods. The pods wait until the next
+// nodes are lost, a minute later.
 func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -110,8 +111,8 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	return r, sab
 }
 
-// lookedAt waits until two rounds of the observer have checked all providers with nodes. The silence of a provider that
-// was not checked before counts only from the first round on.
+// lookedAt waits until two rounds of the observer have checked all providers with nodes. The silence of a provider
+// counts from the first round that has checked this provider.
 func (r *run) lookedAt(ctx context.Context) {
 	first := int64(-1)
 	r.until(ctx, "the provider is looked at", 3*time.Minute, func(ctx context.Context) error {

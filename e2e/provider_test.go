@@ -42,8 +42,8 @@ func TestProvider(t *testing.T) {
 }
 
 // providerDies kills the API server of a provider with four nodes. Two nodes are lost in each of two successive
-// minutes, and CA requests new ones on the other provider. When the API server is back, no object of ours is left
-// there.
+// minutes, and CA requests new nodes, which are created on the other provider. When the API server is back, no object
+// of ours is left on the dead provider.
 func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	r, sab := fourDie(ctx, t, s)
 	first := s.providers[0]
@@ -68,7 +68,7 @@ func providerDies(ctx context.Context, t *testing.T, s *stack) {
 }
 
 // accountRevoked deletes our account on the provider, and creates another account later. The node and its pod stay
-// unchanged, and no new object is created there.
+// unchanged, and no new object is created on the provider.
 func accountRevoked(ctx context.Context, t *testing.T, s *stack) {
 	first := s.providers[0]
 	r := newRun(t, s)
@@ -117,8 +117,8 @@ func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *clu
 	s.limited(ctx, filepath.Join(s.accounts, provider.name+".kubeconfig"))
 }
 
-// tenantDrained cordons our Tenant and then drains it. After the cordon its node accepts no new pods. After the drain
-// the node is lost, and its pod moves to another provider.
+// tenantDrained cordons our Tenant and then drains it. After the cordon our virtual node on this provider accepts no
+// new pods. After the drain the node is lost, and its pod moves to another provider.
 func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -178,7 +178,8 @@ func consumerCut(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// condition requires that a provider's entity publishes a condition. When want is "", it must publish none.
+// condition requires that a provider's entity publishes a condition. If the parameter want is "", the entity must
+// publish none.
 func (r *run) condition(provider *cluster, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var p fleet.ProviderSnapshot
@@ -207,7 +208,8 @@ func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
 	return nil
 }
 
-// workDone removes the test's Deployment. It waits until CA has released the nodes for it, in any number of calls.
+// workDone removes the test's Deployment. It waits until CA has released the Deployment's nodes, with one call or
+// several.
 func (r *run) workDone(ctx context.Context) {
 	r.t.Helper()
 	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))

@@ -49,10 +49,10 @@ const aheadGroup = `
 const ratioRounds = 5
 
 // TestRatio prints the duration of a scale-out, from IncreaseSize to a Node with the instance's id that accepts pods.
-// Next to it, it prints the durations of manual steps on the same clusters until such a Node exists. For the first node
-// on a provider, the manual step is `liqoctl peer`, which makes network, peering and slice. For a further node, or when
-// a standby has peered before, it is a ResourceSlice alone. No part of the lab waits for a disk: the lab configures its
-// etcds so, and the test configures Temporal's database so.
+// For comparison, it prints how long manual steps on the same clusters take until such a Node exists. For the first
+// node on a provider, the manual step is `liqoctl peer`, which makes network, peering and slice. For a further node,
+// or when a standby has peered before, the manual step is to create a ResourceSlice. No process waits for a disk:
+// neither the lab's etcds nor Temporal's database sync their files.
 func TestRatio(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -125,7 +125,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	return took
 }
 
-// node returns the time between the call of do and the moment at which a Node accepts pods. is selects the Node.
+// node calls the function `do`. It returns the time until a Node for which `is` returns true accepts pods.
 func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool) time.Duration {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
@@ -151,8 +151,8 @@ func takesPods(n *corev1.Node) bool {
 	})
 }
 
-// ahead returns the time until the first node of a group. The standby of the group has already peered with the first
-// provider.
+// ahead returns the time until the first node of a group exists. The group's standby has already peered with the
+// first provider.
 func (b *ratio) ahead(ctx context.Context) time.Duration {
 	b.t.Helper()
 	path := filepath.Join(b.s.dir, "groups.yaml")

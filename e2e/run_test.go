@@ -34,14 +34,14 @@ func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	}
 }
 
-// run is one part of the suite while it runs: its steps, and its start in the record of calls.
+// run holds the data of a part that is running: its steps, and its start in the record of calls.
 type run struct {
 	*steps
 	s     *stack
 	since int
 	begun time.Time
-	// empty checks the required state of the clusters after a scale-in. It is clean, unless other users work in the
-	// clusters too.
+	// empty checks the required state of the clusters after a scale-in. It calls the function clean, unless other
+	// users work in the clusters too.
 	empty func(context.Context) error
 	// unanswered is set when calls of CA may have failed because their server was down.
 	unanswered bool
@@ -54,8 +54,7 @@ func newRun(t *testing.T, s *stack) *run {
 		}}
 }
 
-// booked waits until CA has requested n nodes, each once. It returns the ids that the server lists for them from then
-// on.
+// booked waits until CA has requested n nodes, each once. It returns the ids under which the server lists them.
 func (r *run) booked(ctx context.Context, n int) []string {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)

@@ -74,7 +74,7 @@ type stack struct {
 // permissions.
 func withMarket(s *stack) { s.market = true }
 
-// withOfferSecrets makes the worker take Secrets of the consumer for offers, in addition to the file.
+// withOfferSecrets makes the worker read offers from Secrets of the consumer, in addition to the file.
 func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
 // withRightsTaken is for suites in which a test removes our permissions, so that refusals are expected.
@@ -90,14 +90,15 @@ func withProduction(s *stack) { s.replicated = true }
 // withKubelet adds a kubelet to the lab.
 func withKubelet(s *stack) { s.kubelet = true }
 
-// envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways. Default: none.
+// envNetwork is the environment variable with the mode of the providers' network. With "gateway" the lab runs Liqo's
+// gateways. Default: none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 
-// envCA is the path of a Cluster Autoscaler with the provider externalgrpc, such as a newer one. Default: package ca
-// builds one.
+// envCA is the environment variable with the path of a Cluster Autoscaler that has the provider externalgrpc, such as
+// a newer one. Default: package ca builds one.
 const envCA = "CA_BIN"
 
-// envPodStart is the time that the lab's kubelets take to start a pod; default 0.
+// envPodStart is the environment variable with the time that the lab's kubelets take to start a pod; default 0.
 const envPodStart = "LIQO_AUTOSCALER_E2E_POD_START"
 
 // newStack builds and starts the whole stack. The end of the test stops it.

@@ -28,8 +28,8 @@ func (s *steps) done(name string) {
 	s.last = now
 }
 
-// until polls a condition until it returns nil, and then ends the step. After the bound, the test fails with the
-// condition's last error.
+// The function `until` polls a condition until it returns nil, and then ends the step. After the bound, the test fails
+// with the condition's last error.
 func (s *steps) until(ctx context.Context, name string, bound time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
 	if err := testkit.Poll(ctx, bound, pollEvery, condition); err != nil {
@@ -38,7 +38,7 @@ func (s *steps) until(ctx context.Context, name string, bound time.Duration, con
 	s.done(name)
 }
 
-// during fails the test unless the condition returns nil throughout this time.
+// The function `during` fails the test unless the condition returns nil throughout this time.
 func (s *steps) during(ctx context.Context, name string, span time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
 	for end := time.Now().Add(span); time.Now().Before(end); {

@@ -46,8 +46,9 @@ func templates(t *testing.T, call ca.Call) (first, second *corev1.Node) {
 	return first, second
 }
 
-// sameAsTemplate requires that the real node equals the template that CA received: every label except the hostname, the
-// permanent taints, and the exact capacity and allocatable amounts. It returns the labels that only the real node has.
+// sameAsTemplate requires that the real node equals the template that CA received. It compares the permanent taints,
+// the exact capacity and allocatable amounts, and every label except the hostname. It returns the labels that only
+// the real node has.
 func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 	var wrong []error
 	for _, k := range slices.Sorted(maps.Keys(template.Labels)) {
@@ -73,7 +74,7 @@ func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 	return extra, errors.Join(wrong...)
 }
 
-// TestSameAsTemplateSeesEveryDifference needs no lab.
+// TestSameAsTemplateSeesEveryDifference checks sameAsTemplate with changed nodes. It needs no lab.
 func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	make := func(change func(*corev1.Node)) *corev1.Node {
 		size := func() corev1.ResourceList {

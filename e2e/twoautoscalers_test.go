@@ -35,7 +35,7 @@ type strictCloud struct {
 	refused int // number of calls for Nodes of other clouds
 }
 
-// strictGroup is the cloud's only node group. Pods select its nodes by the label.
+// strictGroup is the cloud's only node group, and the name of the label by which pods select its nodes.
 const strictGroup = "cloud"
 
 func (c *strictCloud) state() (target int32, refused int) {
@@ -148,8 +148,9 @@ func (s *stack) startStrictCloud(ctx context.Context) *strictCloud {
 }
 
 // TestTwoAutoscalers is the suite "two-autoscalers". A second Cluster Autoscaler runs in the cluster. It belongs to a
-// cloud that returns an error for the providerID of a virtual node. Our Cluster Autoscaler works. The other one scales
-// nothing while a virtual node exists, as docs/other-autoscalers.md states, and continues when the node is gone.
+// cloud that returns an error for the providerID of a virtual node. Our Cluster Autoscaler works. The second one
+// scales nothing while a virtual node exists, as docs/other-autoscalers.md states, and continues when the node is
+// gone.
 func TestTwoAutoscalers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
 	defer cancel()

@@ -31,8 +31,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// deletedNodeComesBack deletes the Node with kubectl. Its virtual kubelet registers it again, and our worker stamps it.
-// CA neither releases it nor requests another node.
+// deletedNodeComesBack deletes the Node with kubectl. The virtual kubelet registers the Node again, and our worker
+// sets its providerID again. CA neither releases the Node nor requests another one.
 func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -66,8 +66,8 @@ func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// lost deletes an object of a node. The node's pods become pending again, and CA requests another node, perhaps before
-// our worker notices the loss. The instance no longer counts.
+// lost deletes an object of a node. The node's pods become pending again, and CA requests another node, perhaps
+// before our worker notices the loss. The instance no longer counts towards the target size.
 func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionResource) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -101,7 +101,7 @@ func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionRes
 	r.scaledIn(ctx, ids, old...)
 }
 
-// deadKubelet stops a virtual kubelet. Its Node is only not ready. It still counts, and becomes Ready again later.
+// deadKubelet stops a virtual kubelet. The Node is not ready, but still counts, and becomes Ready again later.
 func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -132,7 +132,8 @@ func (r *run) counts(ctx context.Context, n int) error {
 	return err
 }
 
-// shown requires that an instance is Ready, and that status shows its node as not ready when notReady is set.
+// shown requires that the phase of an instance is Ready, and that its node is reported as not ready if notReady is
+// true, and as ready otherwise.
 func (r *run) shown(ctx context.Context, id string, notReady bool) error {
 	snapshot, err := r.s.groupSnapshot(ctx)
 	if err != nil {

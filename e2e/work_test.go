@@ -48,8 +48,8 @@ func offload(ctx context.Context, s *steps, c *cluster) {
 	})
 }
 
-// deploy creates a Deployment whose pods each request this amount of CPU. When selector is set, they run only on nodes
-// with its labels.
+// deploy creates a Deployment whose pods each request this amount of CPU. If selector is not empty, the pods run only
+// on nodes with its labels.
 func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu string,
 	selector ...map[string]string) error {
 	wanted := map[string]string{}

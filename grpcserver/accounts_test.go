@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// team returns the spending limits of the account team.
+// team returns the spending limits of the account "team".
 func team(hour, month float64) *money.Spending {
 	s := &money.Spending{Account: "team"}
 	if hour > 0 {
@@ -31,8 +31,8 @@ func team(hour, month float64) *money.Spending {
 	return s
 }
 
-// Groups of one account share the account's limits. The nodes of one group, including the nodes in creation, use the
-// money of the other group.
+// Groups of one account share the account's limits. The costs of one group's nodes, including nodes in creation,
+// reduce the money that is left for the other group.
 func TestGroupsShareAnAccount(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 20, 1)
@@ -46,8 +46,9 @@ func TestGroupsShareAnAccount(t *testing.T) {
 	require.Equal(t, 2, c.max("cpu"))
 	err := c.increase("cpu", 2)
 	requireCode(t, codes.ResourceExhausted, err)
-	require.Equal(t, "increase node group cpu: spending.hourly.hard is 4 USD, what runs costs 1 an hour (account team), "+
-		"what is on its way up to 2, and 2 more is asked for", status.Convert(err).Message())
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 4 USD, "+
+		"the running nodes cost 1 an hour (account team), "+
+		"nodes that are being created cost up to 2, and 2 more is requested", status.Convert(err).Message())
 	require.NoError(t, c.increase("cpu", 1))
 	requireCode(t, codes.ResourceExhausted, c.increase("gpu", 1))
 	require.NoError(t, c.increase("alone", 4))
@@ -90,8 +91,8 @@ func TestUnknownGrowthStopsTheAccount(t *testing.T) {
 	require.NoError(t, c.increase("alone", 1))
 }
 
-// The costs of the account's ended groups count this month, and never twice. They also count when this server has
-// closed the group and the hub does not show its bill yet, and when the hub cannot be read.
+// The costs of an account's ended groups count in this month, each group once. When this server has just closed a
+// group, its costs count before the hub shows them. All costs also count while the hub cannot be read.
 func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	f := newFake()
 	var rows []money.Spent
@@ -154,7 +155,8 @@ func (s gatedGroups) Grow(ctx context.Context, group string, delta int, priceCap
 	return s.fakeGroups.Grow(ctx, group, delta, priceCap, seen)
 }
 
-// The id of a group is the account of another group. The two groups never grow concurrently.
+// The group gpu has the account "team". The group team has no account, so its own id is its account. Both groups
+// share this account and never grow concurrently.
 func TestGroupsOfAnAccountDoNotGrowConcurrently(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)
@@ -204,8 +206,8 @@ func TestRemovedIdleGroupCountsInItsAccount(t *testing.T) {
 	requireCode(t, codes.ResourceExhausted, second.increase("new", 1))
 }
 
-// When the outcome of the group's own last operation is unknown, the group may have grown, too, and does not grow
-// further.
+// When the outcome of a group's last operation is unknown, the group may have grown. The server then refuses a
+// further increase of this group, too.
 func TestOwnUnknownGrowthStopsTheGroup(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)))
@@ -266,8 +268,8 @@ func TestReadOfEndedGroupsDelaysNoCall(t *testing.T) {
 	all.Wait()
 }
 
-// Prices, failures, releases and renames occur in any order in an account. Its nodes never cost more per hour than the
-// limit.
+// Three groups of an account grow, and their instances become Ready and are released, in random order. The account's
+// nodes never cost more per hour than the limit.
 func TestAccountNeverExceedsItsHourlyLimit(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		f, m := newFake(), &fakeMarket{}

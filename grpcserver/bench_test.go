@@ -17,8 +17,8 @@ import (
 const foreignNodes = 500
 
 // One CA loop calls NodeGroupForNode up to seven times for each foreign node, sequentially and without a cache. The
-// benchmark shows the cost for a large cluster. It compares the cost with an RPC on the same connection whose handler
-// does nothing.
+// benchmark shows the cost for a large cluster. It compares this cost with the cost of an empty RPC: the connection
+// is the same, and the handler does nothing.
 func BenchmarkNodeGroupForNode(b *testing.B) {
 	f := newFake()
 	s := loaded(b, f, spec("cpu", 0, 100), spec("gpu", 0, 100))
@@ -61,7 +61,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 	report(b, "NodeGroupForNode-own-p50", ours, empty, 50)
 }
 
-// The largest answers are for a group of 1000 instances.
+// The benchmark reads the instances of a group of 1000 instances, which is the largest possible answer.
 func BenchmarkNodeGroupNodes(b *testing.B) {
 	c := overLoopback(b, loaded(b, newFake(), spec("cpu", 0, 1000)))
 	require.NoError(b, c.increase("cpu", 1000))

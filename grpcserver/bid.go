@@ -6,23 +6,24 @@ import (
 	"math"
 )
 
-// minWeight is the minimum weight of an option's requests. Pods without requests occupy capacity too.
+// minWeight is the smallest weight that the function price uses for an option's requests, because pods without
+// requests occupy capacity too. The function waste uses it as the smallest weight of the nodes' capacity.
 const minWeight = weightCPU / 100
 
-// tolerance is the relative difference up to which two figures count as equal.
+// tolerance is the largest relative difference at which two numbers count as equal.
 const tolerance = 1e-6
 
-// score holds the cost and the benefits of one option of CA's expander.
+// score holds the cost and the benefits of one option of CA's expander: a node group and the number of nodes to add.
 type score struct {
 	option    option
-	cost      float64 // hourly cost of all nodes of the option
+	cost      float64 // hourly cost of all nodes that the option adds
 	warm      float64 // share of the nodes that use an existing peering
 	requested float64 // Weight of the pods' requests
 	room      float64 // Weight of the nodes' capacity
 }
 
-// price returns the hourly cost per unit of requested weight. Options help different pods, so their total costs cannot
-// be compared.
+// price returns the hourly cost per unit of requested weight. The total costs of the options cannot be compared,
+// because each option serves different pods.
 func (b score) price() float64 { return b.cost / max(b.requested, minWeight) }
 
 // waste returns the share of the nodes' capacity that no pod requests.
@@ -33,12 +34,12 @@ func (b score) String() string {
 		100*(1-b.waste()), 100*b.warm)
 }
 
-// compare orders bids by price, then by the share of existing peerings, then by waste.
+// compare orders scores by price, then by the share of nodes that use an existing peering, then by waste.
 func (b score) compare(other score) int {
 	return cmp.Or(order(b.price(), other.price()), order(other.warm, b.warm), order(b.waste(), other.waste()))
 }
 
-// best returns the bid that compare orders first, and all bids equal to it.
+// best returns the best score according to compare, and all scores that are equal to the best one.
 func best(bids []score) (equal []score) {
 	for _, b := range bids {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bid is the offer and the price that the expander compares. It renders its text for CA's log, and compare returns
-// the better of two bids.
+// compare orders a cheaper score first, then a score with more peerings, then a score with less waste. String returns
+// the text of a score for CA's log.
 func TestBidsAreComparedAndRendered(t *testing.T) {
 	b := score{cost: 1.25, warm: 0.5, requested: 3, room: 4}
 	require.Equal(t, "costs 1.25 an hour, 75 % of its capacity used, 50 % over existing peerings", b.String())

@@ -26,9 +26,9 @@ func TestUnreadableResultStopsCAsLoop(t *testing.T) {
 	})
 }
 
-// A memo that is older than the position that an operation returned does not show the operation. The server ignores
-// this memo, and CA's loop stops until a newer memo exists. The group's workflow knows the position, so the group does
-// not begin a new epoch.
+// An operation returns a position. A memo with an older position does not show this operation. The server ignores
+// such a memo, and CA's loop stops until a newer memo exists. The group's workflow knows the position, so the group
+// does not begin a new epoch.
 func TestOlderMemoStopsCAsLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		epoch := f.published("cpu").Epoch
@@ -49,8 +49,8 @@ func TestOlderMemoStopsCAsLoop(t *testing.T) {
 	})
 }
 
-// Every operation carries the newest position that the server has seen. A group whose history has reverted detects this
-// by the position.
+// Every operation carries the newest position that the server has seen. A group whose history was reverted detects
+// this by the position.
 func TestOperationsCarryTheNewestPosition(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		var named []fleet.Position

@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Effect is the effect of a config on one node group.
+// Effect is the effect that a new config has on one node group.
 type Effect string
 
-// The effects.
+// These constants are the effects.
 const (
 	EffectAdded      Effect = "Added"                             // the group starts
-	EffectChanged    Effect = "Changed"                           // the changed values take effect
-	EffectNotInForce Effect = Effect(fleet.BlockChangeNotInForce) // values of the template have no effect
+	EffectChanged    Effect = "Changed"                           // changed values take effect
+	EffectNotInForce Effect = Effect(fleet.BlockChangeNotInForce) // changed values of the template have no effect
 	EffectReplaced   Effect = "Replaced"                          // a derived group starts again when it is empty
 	EffectRetired    Effect = Effect(fleet.BlockRetired)          // the group only shrinks, and then ends
 )
@@ -32,8 +32,8 @@ type Change struct {
 	Message string `json:"message"`
 }
 
-// Changes returns the effects that the configured specs would have on the running groups, ordered by group name.
-// derived reports whether a group is derived from offers.
+// Changes returns the effects that the configured specs would have on the running groups, ordered by group name. The
+// function `derived` reports whether a group is derived from offers.
 func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived func(id string) bool) (all []Change) {
 	now, wanted := map[string]fleet.Snapshot{}, map[string]bool{}
 	for _, s := range running {
@@ -71,8 +71,9 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 	return all
 }
 
-// changesTemplate reports whether a config changes the template of a group. It returns false if had is false, because
-// the group then never had nodes. Such a change does not take effect while the group runs.
+// changesTemplate reports whether a config changes the template of a group. Such a change does not take effect while
+// the group runs. The parameter `had` is false for a group that has never had nodes; changesTemplate then returns
+// false.
 func changesTemplate(inForce, configured fleet.GroupSpec, had bool) bool {
 	return had && !inForce.SameTemplate(configured)
 }
@@ -80,7 +81,7 @@ func changesTemplate(inForce, configured fleet.GroupSpec, had bool) bool {
 // hadNodes reports whether the group has or had instances.
 func hadNodes(s fleet.Snapshot) bool { return s.Booked > 0 || len(s.Instances) > 0 }
 
-// differences lists the fields that differ, as "max: 4 -> 6".
+// differences returns a text with the fields that differ, such as "max: 4 -> 6".
 func differences(from, to fleet.GroupSpec) string {
 	before, after := fieldsOf(from), fieldsOf(to)
 	names := maps.Clone(before)

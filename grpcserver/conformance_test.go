@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// This provider, on real ledgers, obeys every rule of the contract with CA that RPCs can show. Other tests cover our
-// own ids, limits and workflows.
+// The server, with groups on real ledgers, passes every rule of package conformance. Other tests cover our own ids,
+// limits and workflows.
 func TestConformance(t *testing.T) {
 	offered := func(f *fakeGroups) *Server {
 		m := &fakeMarket{}

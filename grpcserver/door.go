@@ -17,10 +17,10 @@ import (
 
 const expanderService = "grpcplugin.Expander"
 
-// These constants bound the concurrent requests of callers without a certificate. A request of the expander may be as
-// large as 16 MiB.
+// These constants bound the running requests of callers without a certificate, because a request of the expander may
+// be as large as 16 MiB.
 const (
-	anonymousRequests = 3 // of all addresses
+	anonymousRequests = 3 // of all addresses together
 	anonymousTime     = 2 * time.Second
 )
 
@@ -35,16 +35,16 @@ const (
 	maxStreams     = 100
 )
 
-// admission decides whether to admit a call before the call's request is read.
+// admission decides, before the server reads the request of a call, whether to admit the call.
 type admission struct {
 	mu   sync.Mutex
 	from map[string]context.Context // running requests of callers without a certificate, by address
 }
 
-// admit refuses calls over TLS without a client certificate, except calls of the expander, because CA's expander client
-// has no certificate (CA expander/grpcplugin/grpc_client.go). Callers without a certificate may have one request in
-// progress per address, for at most anonymousTime. So one address can use up neither the memory nor all
-// anonymousRequests.
+// admit refuses a call over TLS without a client certificate. Calls of the expander are an exception, because CA's
+// expander client has no certificate (CA expander/grpcplugin/grpc_client.go). For callers without a certificate,
+// admit allows one running request per address, for at most anonymousTime. Therefore the requests from one address
+// cannot use up the server's memory or all anonymousRequests.
 func (d *admission) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -62,9 +62,9 @@ func (d *admission) admit(ctx context.Context, call *tap.Info) (context.Context,
 	return ctx, nil
 }
 
-// reserve counts the request until it ends or anonymousTime has passed. gRPC ends the context of a call before it sends
-// the answer (grpc internal/transport/http2_server.go, finishStream), so a client that has received its answer can send
-// the next request.
+// reserve counts the request until the request ends or anonymousTime has passed. A client that has received its
+// answer can send the next request: gRPC ends the context of a call before it sends the answer (grpc
+// internal/transport/http2_server.go, finishStream).
 func (d *admission) reserve(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {

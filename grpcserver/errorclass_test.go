@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CA maps each of these codes to its error class OutOfResources, because another group may have the missing capacity.
+// Codes for missing capacity have CA's error class OutOfResources, because another group may have the capacity. All
+// other codes have CA's error class Other.
 func TestErrorClassOfEveryCode(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		want := int32(classOther)

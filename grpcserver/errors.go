@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// toStatus converts every error of the port into an error for CA. CA treats all codes in the same way: it backs off or
-// ends its loop. People, alerts and tests distinguish the codes. verb and group describe the failed call.
+// toStatus converts every error of the interface Groups into an error for CA. CA treats all codes in the same way.
+// The codes are for people, alerts and tests. verb and group describe the failed call.
 func toStatus(verb, group string, err error) error {
 	if err == nil {
 		return nil
@@ -29,7 +29,7 @@ func codeOf(err error) codes.Code {
 		if code, known := refusalCodes[refusal.Kind]; known {
 			return code
 		}
-		return codes.FailedPrecondition // a kind of a newer worker's build; a refusal never changes anything
+		return codes.FailedPrecondition // a kind of a newer worker; a refusal never changes anything
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
@@ -50,8 +50,8 @@ var refusalCodes = map[fleet.RefusalKind]codes.Code{
 	fleet.RefusedOtherCluster:   codes.FailedPrecondition,
 }
 
-// nothingChanged reports whether a mutation that failed with err has certainly changed nothing. After any other error
-// it may have been booked.
+// nothingChanged reports whether err, the error of a mutation, proves that the mutation has changed nothing. After
+// any other error the mutation may have been booked.
 func nothingChanged(err error) bool {
 	if errors.Is(err, fleet.ErrOutcomeUnknown) {
 		return false

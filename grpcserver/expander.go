@@ -21,41 +21,43 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// expander serves CA's --expander=grpc: it chooses which one of the node groups that can run the pending pods grows. CA
-// uses all options when an RPC fails, and scales nothing when the answer is empty (CA
-// expander/grpcplugin/grpc_client.go). The expander does not read the nodes in the request, because the server knows a
-// group's shape and prices.
+// expander serves CA's --expander=grpc. CA sends options. An option consists of a node group that can run pending
+// pods, and of the number of nodes to add. The expander chooses the best options. When the RPC fails, CA continues
+// with all options. When the answer is empty, CA adds no nodes (CA expander/grpcplugin/grpc_client.go). The expander
+// does not read the nodes in the request, because the server knows the shape and the prices of each group.
 type expander struct{ server *Server }
 
-// These are the fields of BestOptionsRequest and Option (CA expander/grpcplugin/protos/expander.proto).
+// These constants are the numbers of the fields of BestOptionsRequest and Option (CA
+// expander/grpcplugin/protos/expander.proto).
 const (
 	fieldOptions                       protowire.Number = 1
 	fieldOptionGroup, fieldOptionNodes protowire.Number = 1, 2
-	fieldOptionFirstPod                protowire.Number = 4 // in the first wire generation, see fieldOptionPod
+	fieldOptionFirstPod                protowire.Number = 4 // from CA up to 1.34, see fieldOptionPod
 )
 
-// These constants bound one request: about 500 pods, each with 60 options.
+// These constants bound one request. They permit a request with 500 pods, each in 60 options.
 const (
 	maxOptions    = 1000
 	maxOptionPods = 50_000
 )
 
-// options holds the part of CA's BestOptionsRequest that the server uses. CA sends complete pods, and any client can
-// send many pods in a few bytes. Therefore pods are decoded one at a time from the wire, and only their weight is kept.
+// options holds the part of CA's BestOptionsRequest that the server uses. CA sends complete pods, and a client can
+// encode very many pods in a small request. Therefore the server decodes the pods one after the other, and keeps only
+// their weight.
 type options struct {
 	all []option
-	err error // of decoding; nil for a well-formed request
+	err error // the error of decoding; nil for a well-formed request
 }
 
-// option is one node group that CA may grow.
+// option is one node group to which CA may add nodes.
 type option struct {
 	group     string
 	nodes     int32
-	requested float64 // Weight of its pods' requests
+	requested float64 // Weight of the requests of the option's pods
 }
 
-// read decodes a request. It stores the error of a malformed request in err, and the handler then answers
-// InvalidArgument. gRPC would report an error that a codec returns as Internal.
+// read decodes a request. It stores the error of a malformed request in o.err, and the handler then answers with the
+// code InvalidArgument. If read returned the error, gRPC would answer with the code Internal.
 func (o *options) read(raw []byte) {
 	pods, scratch := 0, &corev1.Pod{}
 	o.err = wire.Each(raw, func(number protowire.Number, value []byte) error {
@@ -71,9 +73,10 @@ func (o *options) read(raw []byte) {
 	})
 }
 
-// readOption decodes one option. It adds the number of its pods to pods, and decodes each pod into scratch.
+// readOption decodes one option. It adds the number of the option's pods to *pods. It decodes each pod into scratch,
+// which it reuses for the next pod.
 func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error) {
-	var first, second float64 // by wire generation
+	var first, second float64 // the weight in a request of CA up to 1.34, and in a request of later versions
 	later := false
 	o.nodes = int32(wire.Varint(raw, fieldOptionNodes)) //nolint:gosec // as protobuf does
 	err = wire.Each(raw, func(number protowire.Number, value []byte) error {
@@ -107,10 +110,10 @@ func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error
 	return o, err
 }
 
-// codec is gRPC's own codec for all messages except options.
+// codec is the codec of gRPC. Only messages of the type options are decoded in another way, see Unmarshal.
 type codec struct{ encoding.CodecV2 }
 
-// Unmarshal decodes options with read, and every other message as gRPC does.
+// Unmarshal decodes a message of the type options with the method read, and every other message as gRPC does.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	o, ok := v.(*options)
 	if !ok {
@@ -122,7 +125,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// bestOptions describes the expander service with a request of type options.
+// bestOptions describes the expander service to gRPC. Unlike the generated description, it uses the type options for
+// the request.
 var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*any)(nil), Metadata: "expander.proto",
 	Methods: []grpc.MethodDesc{{MethodName: "BestOptions", Handler: func(server any, ctx context.Context,
 		decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
@@ -140,9 +144,9 @@ var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*
 		return intercept(ctx, in, info, handle)
 	}}}}
 
-// BestOptions returns the best option among the groups of this server. If several are equally good, it returns all of
-// them, and CA's next expander chooses. It also returns all options whose group this server does not serve, because it
-// cannot compare them.
+// BestOptions returns the best option among the options for groups of this server. If several options are equally
+// good, it returns all of these options, and CA's next expander chooses one. It also returns all options for groups
+// that this server does not serve, because it cannot compare them.
 func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOptionsResponse, error) {
 	if req.err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "choose a node group: the request cannot be read: %v", req.err)
@@ -167,12 +171,12 @@ func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOpti
 	return resp, nil
 }
 
-// answer returns the option for the response. It omits the pods, because CA reads only the id.
+// answer returns the option in the form of the response. It omits the pods, because CA reads only the group's id.
 func answer(o option, why string) *protos.Option {
 	return &protos.Option{NodeGroupId: o.group, NodeCount: o.nodes, Debug: why}
 }
 
-// score returns the cost and the benefits of an option, or false when this server does not serve the option's group.
+// score returns the score of an option. It returns false when this server does not serve the option's group.
 func (s *Server) score(o option) (score, bool) {
 	g := s.roster.Load().byID[o.group]
 	if g == nil {
@@ -183,9 +187,9 @@ func (s *Server) score(o option) (score, bool) {
 	return b, true
 }
 
-// costOf returns the hourly cost of additional nodes of the group. Like scale-outs, it uses the cheapest places first.
-// Nodes without a place cost as much as a node on the dearest offer. warm is the share of nodes that use an existing
-// peering.
+// costOf returns the hourly cost of additional nodes of the group. It assumes that they use the cheapest free
+// capacity first, as a scale-out does. For a node without known free capacity it assumes the price of the most
+// expensive offer. The result `warm` is the share of the nodes that use an existing peering.
 func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	left := nodes
 	f, _ := s.figure(g.id)
@@ -204,11 +208,12 @@ func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	return cost + float64(left)*s.nodePrice(g), warm
 }
 
-// maxPodRequest bounds the request of a pod for one resource. Kubernetes accepts 1e9999 as a quantity, which makes a
-// price infinite, and a sum with this quantity takes minutes.
+// maxPodRequest bounds the request of a pod for one resource. Kubernetes accepts the quantity 1e9999. The price of
+// this quantity is infinite, and it takes minutes to add the quantity to another.
 const maxPodRequest = int64(1e18)
 
-// requestsOf returns the requests of the pod, each amount between 0 and maxPodRequest. It modifies the pod.
+// requestsOf returns the requests of the pod. It first changes each amount in the pod that is not between 0 and
+// maxPodRequest.
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// optionOf returns an option of CA's expander: a node group that helps pods of this many CPUs each. With later, it also
-// uses the second wire generation.
+// optionOf returns an option of CA's expander: a node group that helps pods of this many CPUs each. If later is true,
+// the option contains the pods in the field of CA 1.35 and later.
 func optionOf(t testing.TB, group string, nodes int32, later bool, cpus ...string) *protos.Option {
 	t.Helper()
 	o := &protos.Option{NodeGroupId: group, NodeCount: nodes}
@@ -106,8 +106,8 @@ func TestExpanderChoosesTheCheapestGroup(t *testing.T) {
 	}
 }
 
-// Options help different pods, so the expander compares their prices for the requested pods. Among equal options, CA's
-// next expander chooses.
+// Options help different pods, so the expander compares their prices for the requested pods. If options are equal,
+// CA's next expander chooses one.
 func TestExpanderComparesPricesPerRequestedPods(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
@@ -124,7 +124,8 @@ func TestExpanderComparesPricesPerRequestedPods(t *testing.T) {
 	require.Equal(t, []string{"turin", "all"}, got, "as dear for each pod, and as full")
 }
 
-// When the expander returns an error, CA keeps all options. After an empty answer CA would keep none.
+// The expander answers an unreadable request with an error. CA then keeps all options. After an empty answer CA would
+// keep no option.
 func TestUnreadableExpanderRequestIsAnError(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
@@ -176,7 +177,7 @@ func TestExpanderOverTLS(t *testing.T) {
 	requireCode(t, codes.Unavailable, err)
 }
 
-// The expander is served only with its option.
+// Without ServeOptions.Expander, the server does not serve the expander.
 func TestExpanderIsOffByDefault(t *testing.T) {
 	_, err := pickOption(t, dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{}), optionOf(t, "cpu", 1, false))
 	requireCode(t, codes.Unimplemented, err)

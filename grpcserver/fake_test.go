@@ -80,7 +80,7 @@ func (f *fakeGroups) published(group string) fleet.Snapshot {
 	return f.groups[group].snap
 }
 
-// runs returns the running groups. ended returns the closed groups.
+// runs returns the running groups.
 func (f *fakeGroups) runs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,9 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 		g := f.groups[spec.ID]
 		if g == nil {
 			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
-			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // no wait for this second
+			// A recovery waits until the clock is past the second in which the epoch began. With a zero Began it does
+			// not wait.
+			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{}
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}
@@ -274,13 +276,13 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	g.recover()
 	now := time.Now()
 	at := now
-	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // an expired call is judged by the present time
+	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // an expired call uses the present time
 		at = began(g.ledger.Epoch)
 	}
 	var err error
 	g.refused, err = g.ledger.OperateEach(verb, r, at)
 	for _, e := range g.ledger.Entries {
-		if e.BookedAt.Equal(at) { // only the name uses that second: no deadline has passed
+		if e.BookedAt.Equal(at) { // the second is only for the name, and not the time of the booking
 			e.BookedAt, e.Since = now, now
 		}
 	}
@@ -291,8 +293,8 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	return g.ledger.Receipt(now).Position, nil
 }
 
-// began returns the second in the epoch's name. Instances that are booked in this second contain the epoch in their
-// names, so that tests can predict the names.
+// The name of an epoch is the second (Unix time) in which it began. began returns this time. An instance that is
+// booked in this second has the epoch in its name, so that tests can predict the name.
 func began(epoch string) time.Time {
 	second, err := strconv.ParseInt(epoch, 36, 64)
 	if err != nil {
@@ -301,7 +303,7 @@ func began(epoch string) time.Time {
 	return time.Unix(second, 0)
 }
 
-// recover ends a recovery when the second of its epoch has passed.
+// recover completes a recovery of the group, if the clock is past the second in which the group's epoch began.
 func (g *fakeGroup) recover() {
 	if !g.ledger.Recovering {
 		return

@@ -22,7 +22,8 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// requests returns one request for each RPC of CA, in both wire generations where they differ.
+// requests returns one request for each RPC of CA, in the encodings of CA up to 1.34 and of later versions where
+// these differ.
 func requests(f *testing.F) map[string][]proto.Message {
 	node := &protos.ExternalGrpcNode{Name: "n", ProviderID: "liqo://cpu/cpu-t0-1",
 		Labels: map[string]string{fleet.LabelGroup: "cpu"}}
@@ -57,7 +58,8 @@ func requests(f *testing.F) map[string][]proto.Message {
 	}
 }
 
-// No call panics for any bytes, in either wire generation. The error of a failed call blames the caller.
+// No call panics for any bytes, in the encoding of any version of CA. A failed call has a code for an error of the
+// caller.
 func FuzzCalls(f *testing.F) {
 	methods := protos.CloudProvider_ServiceDesc.Methods
 	seeds := requests(f)

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// buyer has groups on a market whose published capacity is exact. Only these groups take nodes from the market.
+// buyer has groups and a market. The published capacity of the market is exact. Only these groups take nodes from the
+// market.
 type buyer struct {
 	*testing.T
 	rand   *rand.Rand
@@ -28,7 +29,7 @@ type buyer struct {
 	prices bool // the offers' prices differ
 
 	own            map[[2]string]int // nodes by group and provider
-	asked, without int               // requested instances, and instances that found no place
+	asked, without int               // requested instances, and instances that found no offer
 }
 
 func newBuyer(t *testing.T, r *rand.Rand) *buyer {
@@ -100,7 +101,8 @@ func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	})
 }
 
-// less returns the free resources minus the resources of one node. The test fails when they are insufficient.
+// The function `less` returns the free resources minus the resources of one node. The test fails when the free
+// resources are insufficient.
 func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	left := free.DeepCopy()
 	for name, each := range shape {
@@ -112,9 +114,9 @@ func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// A CA that requests no more than max, and grows one group in each loop, gets every node that it requests. The
-// exception is waiting instances of several shapes, because they choose in an unknown order: one of a thousand such
-// instances may find no place.
+// CA requests no more than max, and grows one group in each loop. It gets every node that it requests, with one
+// exception. If instances of several shapes wait, they choose in an unknown order, and one of a thousand such
+// instances may find no offer with capacity.
 func TestEveryNodeUpToMaxCanBeCreated(t *testing.T) {
 	asked, unsure, without := 0, 0, 0
 	for r := range testkit.Cases(t) {

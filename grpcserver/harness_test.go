@@ -84,7 +84,8 @@ func newClient(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(dial(t, s, ServeOptions{}))}
 }
 
-// newDirect returns a client that calls s in this process, because thousands of random cases need no wire.
+// newDirect returns a client that calls s in this process. It does not encode messages, which saves time in tests
+// with thousands of random cases.
 func newDirect(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(inProcess{s}), direct: true}
 }
@@ -193,5 +194,5 @@ func specs(ids ...string) []fleet.GroupSpec {
 	return out
 }
 
-// pass lets time pass. Tests call it only in synctest bubbles, where it takes no real time.
+// pass lets time pass. Tests call pass only in synctest bubbles, where it takes no real time.
 func pass(d time.Duration) { time.Sleep(d) }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// during runs a function while the next Grow waits before its booking.
+// The function `during` calls `what` while the next Grow waits before its booking.
 func during(f *fakeGroups, what func()) {
 	f.set(func(f *fakeGroups) {
 		f.onGrow = func() {
@@ -20,8 +20,8 @@ func during(f *fakeGroups, what func()) {
 	})
 }
 
-// A group is removed while it grows. The server does not treat the group as empty, because closing its workflow would
-// abandon the new instance.
+// A group is removed while it grows. The server does not treat the group as empty: if it closed the group's workflow,
+// the new instance would be abandoned.
 func TestGroupRemovedDuringGrowthStays(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))

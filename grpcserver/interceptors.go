@@ -13,7 +13,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// recovery converts a panic of a handler into an error with code Internal, so that a panic fails one call and not the
+// recovery converts a panic of a handler into an error with the code Internal. Without it, a panic would end the
 // server.
 func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
@@ -28,8 +28,8 @@ func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logging logs one line per RPC: reads at debug, mutations at info, failures at warn. Optional RPCs that the server
-// does not implement are not failures.
+// logging logs one line per RPC: a read at the level debug, a mutation at info, and a failure at warn. An optional
+// RPC that the server does not implement is not logged as a failure.
 func logging(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()

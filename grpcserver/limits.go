@@ -10,9 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// admitGrowth refuses, with OutOfRange and the figures, growth of a group that is no longer configured, and growth that
-// would exceed a limit of all groups together. If limits are set, it blocks while another group grows. No other group
-// grows until done is called, so that two groups cannot exceed a limit together.
+// admitGrowth returns an error if the group must not grow by delta nodes. The code is FailedPrecondition if the group
+// is no longer configured, and OutOfRange if all groups together would exceed a limit. If limits are set, only one
+// group grows at a time, so that two groups cannot exceed a limit together: admitGrowth blocks while another group
+// grows, and the caller must call done when the group has grown.
 func (s *Server) admitGrowth(ctx context.Context, g *group, delta int) (done func(), err error) {
 	if g.terms.Load().retired {
 		return nil, status.Errorf(codes.FailedPrecondition,
@@ -20,7 +21,7 @@ func (s *Server) admitGrowth(ctx context.Context, g *group, delta int) (done fun
 	}
 	if !s.roster.Load().limits.Any() {
 		s.unlimited.Add(1)
-		if !s.roster.Load().limits.Any() { // otherwise limits were configured since the check above
+		if !s.roster.Load().limits.Any() { // if this is false, limits were configured after the check above
 			return func() { s.unlimited.Add(-1) }, nil
 		}
 		s.unlimited.Add(-1)
@@ -57,8 +58,8 @@ func (s *Server) checkLimits(g *group, delta int) error {
 	return nil
 }
 
-// use returns the resources of the counted instances of all groups. unknown names a group whose size is currently
-// unknown, or is "".
+// use returns the resources of the counted instances of all groups. If the size of a group is currently unknown, the
+// result `unknown` is the name of this group.
 func (r *roster) use() (use Use, unknown string) {
 	for _, g := range r.list {
 		p := g.picture.Load()
@@ -73,9 +74,9 @@ func (r *roster) use() (use Use, unknown string) {
 // maxTarget is the largest max that a config may set for a group.
 const maxTarget = 1000
 
-// maxForCA returns the max of the group that CA receives. It excludes growth that limits, prices or offers do not
-// permit, because CA treats a refused increase as a failure of the group and backs off. It is never below the target
-// size.
+// maxForCA returns the max that CA receives for the group. This max excludes growth that is not permitted by the
+// limits, the spending or the offers. If CA requested such growth, the server would refuse it. CA treats a refused
+// increase as a failure of the group and backs off. The max is never below the target size.
 func (s *Server) maxForCA(r *roster, g *group) int {
 	t := g.terms.Load()
 	target, paused := 0, false

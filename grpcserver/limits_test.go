@@ -23,7 +23,7 @@ func limited(t *testing.T, f *fakeGroups, limits Limits, specs ...fleet.GroupSpe
 	return newClient(t, s), s
 }
 
-// The test uses nodes of 4 CPUs and 8 GiB.
+// The server refuses an increase if all groups together would then exceed a limit. Each node has 4 CPUs and 8 GiB.
 func TestLimitsApplyToAllGroupsTogether(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -55,7 +55,7 @@ func TestLimitsApplyToAllGroupsTogether(t *testing.T) {
 	}
 }
 
-// The max that CA sees stays within the limits, so that CA does not request a size that would be refused, and does not
+// The max that CA sees stays within the limits. Otherwise CA would request a size that the server refuses, and would
 // back off.
 func TestMaxStaysWithinTheLimits(t *testing.T) {
 	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),

@@ -14,12 +14,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// metricsNamespace is the first part of the names of all our metrics.
+// metricsNamespace is the prefix of the names of all our metrics.
 const metricsNamespace = "liqo_autoscaler"
 
-// Metrics exports a Server's metrics to Prometheus: its groups from the view, so that a scrape makes no request, and
-// its RPCs. Labels are groups, phases, states, codes, methods, and the providers of existing instances. No label names
-// an instance.
+// Metrics exports a Server's metrics to Prometheus. The metrics of groups come from the view, so a scrape causes no
+// request to Temporal. The metrics of RPCs come from Interceptor. The values of labels are groups, phases, states,
+// codes, methods, and the providers of existing instances. Instances are not values of labels.
 type Metrics struct {
 	server *Server
 	rpcs   *prometheus.HistogramVec
@@ -32,12 +32,12 @@ func NewMetrics(s *Server) *Metrics {
 	return &Metrics{server: s, rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: metricsNamespace, Name: "grpc_request_duration_seconds",
 		Help: "Duration of Cluster Autoscaler's RPCs, by method and gRPC code.",
-		// Reads come from memory, mutations take some milliseconds, and CA stops waiting after 5 s.
+		// A read takes less than a millisecond, a mutation takes some milliseconds, and CA waits for at most 5 s.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "code"})}
 }
 
-// Interceptor measures the duration of RPCs, without health checks.
+// Interceptor measures the duration of all RPCs except health checks.
 func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
 	health := "/" + healthpb.Health_ServiceDesc.ServiceName + "/"
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -51,7 +51,7 @@ func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
 	}
 }
 
-// descs lists all descriptions that desc has created.
+// descs lists the descriptions of all metrics that the function desc has created.
 var descs []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -76,10 +76,10 @@ var (
 	descProvider = desc("provider_instances", "Instances by the provider of their current attempt.", "provider")
 	descAge      = desc("snapshot_age_seconds", "Seconds since the node group was last read or changed.", "group")
 	descDirty    = desc("group_dirty", "1 while the outcome of an operation on the node group is unknown.", "group")
-	descPaused   = desc("group_paused", "1 while the node group is paused and starts nothing.", "group")
+	descPaused   = desc("group_paused", "1 while the node group is paused and starts no instances.", "group")
 	descFailing  = desc("group_drivers_fail",
 		"1 while more than a tenth of the node group's scale-outs and scale-ins, and more than three, fail their workflow "+
-			"tasks: the worker's build cannot continue them, and none is replaced.", "group")
+			"tasks: the worker's build cannot continue these workflows, and they are not replaced.", "group")
 	descStandby = desc("group_standby_peerings", "Peerings that the node group keeps ready by `standby`, by state.",
 		"group", "state")
 	descRetired = desc("group_retired",
@@ -114,7 +114,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.rpcs.Describe(out)
 }
 
-// Collect sends the metrics from the view. It waits for nothing.
+// Collect sends the metrics that it computes from the view. It makes no request, and does not block.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -161,8 +161,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectPicture exports one group's instances. Known label values without instances are exported as 0, so that alerts
-// can detect an increase.
+// collectPicture exports metrics of one group's instances. For each known phase and failure code without instances it
+// exports 0, so that alerts can detect an increase.
 func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	type where struct {
 		phase fleet.Phase
@@ -170,7 +170,7 @@ func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, la
 	}
 	phases, failed := map[where]int{}, map[fleet.Code]int{}
 	for _, row := range fleet.Machine {
-		if row.State != "" { // not Released
+		if row.State != "" { // not the phase Released, which no instance has
 			phases[where{row.Phase, row.State}] = 0
 		}
 	}
@@ -217,8 +217,8 @@ func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 var (
 	descCostRate = desc("cost_per_hour", "Cost of the instances per hour now; instances without a known price are left "+
 		"out.", "group", "provider", "currency")
-	descCostTotal = desc("cost", "Cost of the instances since the count began. The value falls when a node group was "+
-		"read late: use delta(), not increase().", "group", "provider", "currency")
+	descCostTotal = desc("cost", "Cost of the instances since the start of the cost count of their node group. The value "+
+		"can fall when a node group is read late: use delta(), not increase().", "group", "provider", "currency")
 	descCostMonth = desc("cost_month", "Cost of the instances in this calendar month (UTC).", "group", "currency")
 	descUnpriced  = desc("instances_unpriced", "Instances that cost an unknown amount: their offer had no price.", "group",
 		"provider")

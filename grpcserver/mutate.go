@@ -13,15 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of a mutation.
+// These constants are the time limit and the interval of a mutation.
 const (
-	// mutationTimeout bounds a mutation whose caller has no earlier deadline. CA waits 5 s (grpc_timeout).
+	// mutationTimeout bounds a mutation, unless its caller has an earlier deadline. The deadline of CA is 5 s
+	// (grpc_timeout).
 	mutationTimeout = 30 * time.Second
 	// readEvery is the interval at which the server reads the group while the outcome of an operation is unknown.
 	readEvery = 500 * time.Millisecond
 )
 
-// These verbs name the mutations in errors and logs.
+// These constants name the mutations in errors and logs.
 const (
 	increase    = "increase"
 	decrease    = "decrease"
@@ -31,14 +32,14 @@ const (
 // mutation is a change of one group that CA has requested.
 type mutation struct {
 	verb  string
-	delta int // of increase and decrease, positive
+	delta int // the number of instances to add or to cancel, positive
 	calls []*deletion
 	// priceCap bounds the hourly price of each new node, see fleet.Request; 0 means no bound.
 	priceCap float64
 }
 
-// send books the mutation with the group's workflow. It returns the position at which the group's snapshots show the
-// mutation.
+// send books the mutation in the group's workflow. It returns a position: every snapshot of the group at this
+// position or later shows the mutation.
 func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Position, error) {
 	switch m.verb {
 	case increase:
@@ -50,8 +51,9 @@ func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Posi
 	}
 }
 
-// confirmedBy reports whether the difference between the pictures before and after proves that the mutation has run. It
-// returns false for a decrease, because other causes have the same effect.
+// confirmedBy compares the group's pictures before and after the mutation, and reports whether the difference proves
+// that the mutation has run. For a decrease it always returns false, because other events can cause the same
+// difference.
 func (m mutation) confirmedBy(before, after *picture) bool {
 	switch m.verb {
 	case increase:
@@ -69,8 +71,9 @@ func (m mutation) confirmedBy(before, after *picture) bool {
 	}
 }
 
-// mutate runs m while it holds the group's turn, for which it waits. When it returns nil, m is booked and reads show
-// the change. If the change cannot be read, mutate returns nil too, and Refresh fails until the change can be read.
+// mutate waits for the group's turn (a lock for its mutations) and then runs m. When mutate returns nil, m is booked,
+// and reads show the change. There is one exception: if m is booked but the group cannot be read, mutate returns nil
+// although reads do not show the change. Refresh then fails until the server has read the change.
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -110,7 +113,7 @@ func (s *Server) mutateWithTurn(ctx context.Context, g *group, m mutation) error
 	before, wasDirty := g.picture.Load(), g.isDirty()
 	booked, err := m.send(ctx, s.groups, g)
 	if err == nil {
-		if _, err := s.readFrom(ctx, g, booked); err != nil { // m is booked; Refresh fails until a read shows it
+		if _, err := s.readFrom(ctx, g, booked); err != nil { // m is booked; Refresh fails until a read shows m
 			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
 			g.markUnknown(time.Now())
@@ -133,8 +136,9 @@ func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
 	return s.readFrom(ctx, g, fleet.Position{})
 }
 
-// readFrom reads the group's snapshot after an operation that returned the position at, and stores it in the view. A
-// snapshot at an older position does not show the operation: readFrom does not store it and returns an error.
+// readFrom reads the group's snapshot after an operation, and stores the snapshot in the view. The parameter `at` is
+// the position that the operation returned. A snapshot at an older position does not show the operation: readFrom
+// does not store it and returns an error.
 func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fleet.Snapshot, error) {
 	g.recordPosition(at)
 	began := time.Now()
@@ -150,8 +154,8 @@ func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fle
 }
 
 // awaitOutcome reads the group repeatedly until shortly before the caller's deadline. It returns true when a read
-// proves that the operation whose answer was lost has run. Otherwise the outcome stays unknown: Temporal repeats a task
-// that was lost with its worker only after CA's timeout.
+// proves that the operation whose answer was lost has run. Otherwise the outcome stays unknown. The operation may
+// still run later: if a worker has died, Temporal repeats the worker's task, but only after CA's deadline.
 func (s *Server) awaitOutcome(ctx context.Context, g *group, m mutation, before *picture) bool {
 	if m.verb == decrease {
 		return false
@@ -167,7 +171,8 @@ func (s *Server) awaitOutcome(ctx context.Context, g *group, m mutation, before 
 	return false
 }
 
-// settlesAt returns the time by which an operation whose answer is lost now has either run or expired.
+// settlesAt returns the earliest time at which it is certain that an operation whose answer was just lost has run or
+// has expired.
 func settlesAt(ctx context.Context) time.Time {
 	last := time.Now()
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-fleet.GiveUpBefore).After(last) {

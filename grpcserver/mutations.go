@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NodeGroupIncreaseSize books delta new instances, all or none, and returns when they have ids. It does not wait for
-// their nodes.
+// NodeGroupIncreaseSize books delta new instances, or none if it fails. It returns when the instances have ids, and
+// does not wait for their nodes.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 	req *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	delta := int(req.GetDelta())
@@ -23,10 +23,10 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 		s.mutate(ctx, req.GetId(), mutation{verb: increase, delta: delta})
 }
 
-// NodeGroupDeleteNodes releases instances: on return they no longer count, and their removal is booked. It checks all
-// ids before it changes anything. Ids of released instances are accepted, because CA repeats its calls. Min is not
-// enforced: CA enforces it for real nodes, and must be able to delete failed instances even at min
-// (kubernetes/autoscaler PR #8387).
+// NodeGroupDeleteNodes releases instances: when it returns, they no longer count, and their removal is booked. It
+// checks all ids before it changes anything. It accepts the ids of instances that are already released, because CA
+// repeats its calls. It does not enforce min: CA enforces min for real nodes, and must be able to delete failed
+// instances even if the size of the group is min (kubernetes/autoscaler PR #8387).
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	names, err := instanceNames(req)
@@ -36,9 +36,10 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	return &protos.NodeGroupDeleteNodesResponse{}, s.release(ctx, req.GetId(), names)
 }
 
-// NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it
-// when it finds that target and nodes differ, and from 1.36 on after the timeout of a scale-up. |delta| may exceed the
-// number of pending instances.
+// NodeGroupDecreaseTargetSize cancels |delta| instances, the youngest first. It cancels only counted instances whose
+// nodes have not registered. If there are fewer such instances than |delta|, it cancels all such instances. CA calls
+// this RPC when the target size and the number of nodes differ. From 1.36 on, CA also calls the RPC after the timeout
+// of a scale-up.
 func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
 	req *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
 	delta := -int(req.GetDelta())
@@ -50,8 +51,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
 		s.mutate(ctx, req.GetId(), mutation{verb: decrease, delta: delta})
 }
 
-// instanceNames returns the instance names in the providerIDs of all nodes. It refuses the whole request if one node is
-// not an instance of the group.
+// instanceNames returns the names of the instances, which it reads from the providerIDs of the nodes. It refuses the
+// whole request if the providerID of one node does not belong to the group.
 func instanceNames(req *protos.NodeGroupDeleteNodesRequest) ([]string, error) {
 	names := make([]string, 0, len(req.GetNodes()))
 	seen := map[string]bool{}

@@ -13,13 +13,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// provisionMargin is the time by which CA's max-node-provision-time must exceed budgets.total: CA's clock starts before
-// ours, and CA checks it once in a loop.
+// provisionMargin is the time by which CA's max-node-provision-time must exceed budgets.total. CA starts to measure
+// the time before the group does, and checks it only once in each loop.
 const provisionMargin = time.Minute
 
-// NodeGroupGetOptions returns Unimplemented, after which every version of CA uses its own flags. From CA 1.35 on, any
-// other answer makes CA treat nodes that are not ready yet as unready (kubernetes/autoscaler #10245). The request
-// contains CA's max-node-provision-time, which is compared with budgets.total.
+// NodeGroupGetOptions returns Unimplemented. Every version of CA then uses its own flags. If the server gave any
+// other answer, CA 1.35 and later would treat nodes that are not ready yet as unready (kubernetes/autoscaler #10245).
+// The request contains CA's max-node-provision-time. NodeGroupGetOptions logs a warning if this time is too short for
+// budgets.total.
 func (s *Server) NodeGroupGetOptions(_ context.Context,
 	req *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
 	if g := s.roster.Load().byID[req.GetId()]; g != nil {
@@ -38,13 +39,15 @@ func (s *Server) compareProvisionTime(g *group, asked time.Duration) {
 	}
 }
 
-// isGivenUpEarly reports whether CA stops waiting for a node of this group before the group stops trying to create it.
+// isGivenUpEarly reports whether CA may stop waiting for a node of this group while the group is still trying to
+// create the node.
 func (g *group) isGivenUpEarly() bool {
 	waits := time.Duration(g.caWaits.Load())
 	return waits > 0 && waits < g.terms.Load().spec.Budgets.Total.Duration+provisionMargin
 }
 
-// provisionTime returns max-node-provision-time from either wire generation, or 0 when it is missing.
+// provisionTime returns max-node-provision-time, or 0 when it is missing. CA up to 1.34 and later versions send it in
+// different fields.
 func provisionTime(o *protos.NodeGroupAutoscalingOptions) time.Duration {
 	if old := o.GetMaxNodeProvisionTime(); old != nil {
 		return old.Duration

@@ -35,7 +35,8 @@ func optionsOf(t *testing.T, d *durationpb.Duration) *protos.NodeGroupAutoscalin
 	return o
 }
 
-// CA sends the time for which it waits for a node. The answer is always Unimplemented, so that CA's own flags apply.
+// CA's request contains the time for which CA waits for a node. The server always answers Unimplemented, so that CA's
+// own flags apply.
 func TestOptionsOfCAsFlagsApply(t *testing.T) {
 	f, logs := newFake(), &testkit.Buffer{}
 	short := spec("cpu", 0, 5)
@@ -72,7 +73,7 @@ func TestOptionsOfCAsFlagsApply(t *testing.T) {
 	require.Zero(t, provisionTime(optionsOf(t, &durationpb.Duration{Seconds: math.MaxInt64})), "no duration is so long")
 }
 
-// broken returns options with a length in place of a duration.
+// broken returns options in which the encoding of the duration is invalid.
 func broken(t *testing.T) *protos.NodeGroupAutoscalingOptions {
 	t.Helper()
 	o := &protos.NodeGroupAutoscalingOptions{}

@@ -21,17 +21,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// These are the weights of resources in a price, per hour: the prices of clouds for a virtual CPU and for a GiB of
-// memory or huge pages; only their ratio matters. Any other resource weighs as one GPU.
+// These constants are the weights of resources. They are hourly prices: clouds charge about this much for a virtual
+// CPU, and for a GiB of memory or huge pages. Only the ratio of the weights matters. Pods and ephemeral storage have
+// the weight 0. Any other resource has the weight of a GPU.
 const (
 	weightCPU   = 0.03
 	weightGiB   = 0.004
 	weightOther = 1.0
 )
 
-// PricingNodePrice returns the price of a node of the group for the requested time. This is the price on the dearest
-// offer that the group may use. If no offer has a price, it is the weight of the node's resources. It is finite for
-// every node, because an error would exclude the group from `--expander=price` (CA expander/price/price.go).
+// PricingNodePrice returns the price of a node of the group for the requested time. It assumes that the node uses the
+// most expensive offer that the group may use. If no offer has a price, the price is the weight of the node's
+// resources. Every node has a finite price, because an error would exclude the group from `--expander=price` (CA
+// expander/price/price.go).
 func (s *Server) PricingNodePrice(_ context.Context,
 	req *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldNodeStart, fieldNodeEnd)
@@ -46,8 +48,8 @@ func (s *Server) PricingNodePrice(_ context.Context,
 	return &protos.PricingNodePriceResponse{Price: s.nodePrice(g) * hours}, nil
 }
 
-// PricingPodPrice returns the price of the pod's requests for the requested time: their weight multiplied by the rate
-// of the cheapest group.
+// PricingPodPrice returns the price of the pod's requests for the requested time: the weight of the requests
+// multiplied by the lowest price per unit of weight (see rate).
 func (s *Server) PricingPodPrice(_ context.Context,
 	req *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldPodStart, fieldPodEnd)
@@ -75,7 +77,8 @@ func (s *Server) nodePrice(g *group) float64 {
 	return Weight(g.terms.Load().spec.Shape)
 }
 
-// rate returns the hourly price of one unit of weight in the cheapest group.
+// rate returns the lowest hourly price of one unit of weight: it divides the price of a node of each group by the
+// weight of the node's resources.
 func (s *Server) rate() float64 {
 	least := math.Inf(1)
 	for _, g := range s.roster.Load().list {
@@ -90,9 +93,9 @@ func (s *Server) rate() float64 {
 }
 
 // Weight returns the hourly price of resources for which no offer has a price. Node groups are compared by their
-// weights, so equal resources must have equal weights in each call and on each processor. Therefore Weight adds in a
-// fixed order, because a sum of floats depends on the order. It also rounds, because otherwise some processors fuse a
-// multiplication with an addition.
+// weights. Therefore equal resources must have equal weights in each call and on each processor. Weight adds in a
+// fixed order, because a sum of floats depends on the order. It also rounds each product before it adds the product.
+// Otherwise some processors would multiply and add in one operation, with another result.
 func Weight(resources corev1.ResourceList) (sum float64) {
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		quantity := resources[name]
@@ -110,8 +113,8 @@ func Weight(resources corev1.ResourceList) (sum float64) {
 	return sum
 }
 
-// hoursBetween returns the requested time in hours, in both wire generations: from the fields or, from CA 1.35 on, from
-// Timestamps with other field numbers.
+// hoursBetween returns the requested time in hours. CA up to 1.34 sends start and end. Later versions send Timestamps
+// in the fields startField and endField.
 func hoursBetween(start, end *metav1.Time, req proto.Message, startField, endField protowire.Number) (float64, error) {
 	from, to := timeOf(start, req, startField), timeOf(end, req, endField)
 	if from.IsZero() || to.IsZero() || to.Before(from) {

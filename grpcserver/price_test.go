@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The period of a price request is two hours, in both wire generations.
+// The price requests of these tests are for a period of two hours.
 var (
 	periodBegins = time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC)
 	periodEnds   = periodBegins.Add(2 * time.Hour)
@@ -34,7 +34,7 @@ func appendTimes(t testing.TB, raw []byte, start, end protowire.Number) []byte {
 	return raw
 }
 
-// nodePrice requests the price in both generations. The two prices must be equal.
+// nodePrice requests the price in the encodings of CA up to 1.34 and of later versions. The two prices must be equal.
 func (c client) nodePrice(group string) (float64, error) {
 	c.t.Helper()
 	node := &protos.ExternalGrpcNode{Name: "template", Labels: map[string]string{fleet.LabelGroup: group}}
@@ -96,8 +96,8 @@ func TestNodePricesFollowTheOffers(t *testing.T) {
 	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
 }
 
-// In the answers to both expanders of CA, the price of a group with larger nodes is the offer's price, multiplied by
-// the group's factor.
+// With CA's expander price and with CA's expander grpc, the price of a group with larger nodes is the offer's price,
+// multiplied by the group's factor.
 func TestPriceFactorMultipliesTheOffersPrice(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 0.5)
@@ -186,7 +186,8 @@ func TestPriceOfAnEmptyRequest(t *testing.T) {
 	requireCode(t, codes.InvalidArgument, err)
 }
 
-// Groups whose shape has no weight do not affect the price of a unit of weight.
+// The price of a pod is the weight of its requests, multiplied by a rate. A group whose shape has no weight does not
+// change the rate.
 func TestWeightlessGroupsDoNotChangePrices(t *testing.T) {
 	weightless := spec("pods", 0, 5)
 	weightless.Shape = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
@@ -197,8 +198,8 @@ func TestWeightlessGroupsDoNotChangePrices(t *testing.T) {
 	}
 }
 
-// Nodes cost the prices of the places that they take, from the cheapest place on. A node without a place costs as much
-// as the most expensive place. A place without a price costs the weight of its resources.
+// Nodes use the cheapest offers first, and cost the prices of these offers. A node that fits on no offer costs as
+// much as on the most expensive offer. On an offer without a price, a node costs the weight of its resources.
 func TestPriceOfManyNodes(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 10))
 	g, weight := s.roster.Load().list[0], Weight(spec("cpu", 0, 10).Shape)

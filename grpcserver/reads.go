@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// firstLoadWait bounds the wait of a read for the first load of the view. After a restart of this server, CA reconnects
-// before the view is loaded. An error would make CA keep an empty instance list for up to two minutes (CA
-// clusterstate/utils/node_instances_cache.go).
+// firstLoadWait bounds the time for which a read waits until the view is loaded. After a restart of this server, CA
+// may send a read before the view is loaded. If the server returned an error, CA would keep an empty instance list
+// for up to two minutes (CA clusterstate/utils/node_instances_cache.go).
 const firstLoadWait = time.Second
 
-// NodeGroups lists the configured groups, and groups removed from the config until they are empty. It omits a group
-// that has never been read, so that CA keeps all other groups. It never fails: CA treats an error as "no groups" and
-// forgets its scale-ups (CA externalgrpc_cloud_provider.go).
+// NodeGroups lists the configured groups. It also lists groups that were removed from the config, until they are
+// empty. It omits a group that the server has never read. NodeGroups never fails, because CA treats an error as "no
+// groups" and forgets its scale-ups (CA externalgrpc_cloud_provider.go).
 func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
 	s.awaitLoad(ctx)
 	r := s.roster.Load()
@@ -34,10 +34,11 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*
 	return resp, nil
 }
 
-// NodeGroupForNode decides only by the providerID, which placeholders, CA's fake nodes and real nodes all carry. It
-// returns the group when the instance counts, an empty id for any other Node, and never an error. A placeholder, whose
-// name is the instance's id, keeps its group for releasedFor after the instance was released. CA also reads min and max
-// from this answer.
+// NodeGroupForNode finds the instance by the providerID, which real Nodes and all of CA's fake Nodes have. If the
+// instance counts, NodeGroupForNode returns its group, from which CA also reads min and max. For any other Node it
+// returns an empty id. It never returns an error. CA creates a placeholder for an instance without a Node: a fake
+// Node whose name is the instance's id. For a placeholder, NodeGroupForNode still returns the group until releasedFor
+// has passed since the release of the instance.
 func (s *Server) NodeGroupForNode(_ context.Context,
 	req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
@@ -51,7 +52,7 @@ func (s *Server) NodeGroupForNode(_ context.Context,
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
 
-// NodeGroupTargetSize returns the number of instances that count.
+// NodeGroupTargetSize returns the number of instances that count towards the target size.
 func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
 	_, p, err := s.pictureOf(ctx, req.GetId())
@@ -61,7 +62,7 @@ func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(p.Target)}, nil
 }
 
-// NodeGroupNodes lists the instances, including placeholders, with their instance ids.
+// NodeGroupNodes lists the group's instances by their ids, including instances without a Node.
 func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse,
 	error) {
 	_, p, err := s.pictureOf(ctx, req.GetId())
@@ -75,7 +76,8 @@ func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesR
 	return &protos.NodeGroupNodesResponse{Instances: out}, nil
 }
 
-// NodeGroupTemplateNodeInfo returns the template of the group's next node, in both wire generations.
+// NodeGroupTemplateNodeInfo returns the template of the group's next node. The template is in the field that CA up to
+// 1.34 reads, and also in the field that later versions read.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context,
 	req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.group(req.GetId())
@@ -85,8 +87,8 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context,
 	return g.terms.Load().template, nil
 }
 
-// GPULabel returns an empty label, because no label distinguishes our GPU nodes. After an error CA would repeat the
-// call for each node and loop.
+// GPULabel returns an empty label, because no label distinguishes our GPU nodes. If GPULabel returned an error, CA
+// would repeat the call in each loop and for each node.
 func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPULabelResponse, error) {
 	return &protos.GPULabelResponse{}, nil
 }
@@ -97,12 +99,13 @@ func (s *Server) GetAvailableGPUTypes(context.Context,
 	return &protos.GetAvailableGPUTypesResponse{}, nil
 }
 
-// Cleanup does nothing: a CA that exits calls it during every rolling restart.
+// Cleanup does nothing, because CA calls it at every exit, for example during a rolling restart.
 func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.CleanupResponse, error) {
 	return &protos.CleanupResponse{}, nil
 }
 
-// pictureOf returns a group and its picture. It returns Unavailable only before the group's first snapshot.
+// pictureOf returns a group and its picture. It returns NotFound for an unknown id, and Unavailable if the group's
+// first snapshot cannot be read.
 func (s *Server) pictureOf(ctx context.Context, id string) (*group, *picture, error) {
 	g, err := s.group(id)
 	if err != nil {
@@ -111,7 +114,7 @@ func (s *Server) pictureOf(ctx context.Context, id string) (*group, *picture, er
 	if g.picture.Load() == nil {
 		s.awaitLoad(ctx)
 	}
-	if g.picture.Load() == nil { // new in this replica; another replica may have started it
+	if g.picture.Load() == nil { // the group is new in this replica; another replica may have started the group
 		ctx, cancel := context.WithTimeout(ctx, firstLoadWait)
 		defer cancel()
 		_, _ = s.readGroup(ctx, g, false)
@@ -133,7 +136,8 @@ func (s *Server) awaitLoad(ctx context.Context) {
 	}
 }
 
-// message returns the group's entry for CA. A retired group may shrink to zero and not grow.
+// message returns the group in the form in which CA receives it. For a retired group, min is 0 and max is the target
+// size.
 func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
 	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(s.maxForCA(r, g))}
 	if t := g.terms.Load(); !t.retired {
@@ -142,7 +146,7 @@ func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
 	return m
 }
 
-// debug returns one line for CA's logs.
+// debug returns one line about the group, which CA writes into its logs.
 func (g *group) debug(p *picture) string {
 	states := map[fleet.State]int{}
 	for _, i := range p.Instances {

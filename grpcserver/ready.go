@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// unpolledFor is the time for which Temporal must report no worker until a server that has seen a worker becomes
-// unready. Temporal lists a worker for five minutes after its last poll, but forgets it when Temporal restarts.
+// unpolledFor is the time for which a server that has seen a worker stays ready while Temporal reports no worker.
+// Temporal lists a worker for five minutes after the worker's last poll, but forgets all workers when Temporal
+// restarts.
 const unpolledFor = time.Minute
 
 // Fresh reports whether the last successful refresh is less than a minute old.
@@ -17,11 +18,11 @@ func (s *Server) Fresh() bool {
 	return at != nil && time.Since(*at) < freshFor
 }
 
-// Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its
-// error names the missing condition. It makes no request. Without a worker each scale-out would fail, and CA would back
-// off from the node groups for minutes.
+// Ready returns nil when the node groups were read within the last minute and a worker polls their task queue.
+// Otherwise it returns an error that names the missing condition. Ready makes no request. Without a worker, each
+// scale-out would fail, and CA would back off from the node groups for minutes.
 func (s *Server) Ready() error {
-	if why := s.unpolled.Load(); why != nil { // without a worker a new group cannot be read either
+	if why := s.unpolled.Load(); why != nil { // checked first: without a worker, a new group cannot be read either
 		return why.error
 	}
 	if !s.Fresh() {
@@ -33,8 +34,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// checkWorkers records whether a worker polls the task queue. An error of Temporal changes nothing, because it does not
-// show that the worker is missing.
+// checkWorkers records whether a worker polls the task queue. After an error of Temporal it changes nothing, because
+// the error does not show that the worker is missing.
 func (s *Server) checkWorkers(ctx context.Context) {
 	if s.polled == nil {
 		return

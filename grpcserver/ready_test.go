@@ -88,7 +88,7 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	})
 }
 
-// The first start of hundreds of groups starts a few groups concurrently, and in the end all groups run.
+// When a server starts hundreds of new groups, it starts only a few groups concurrently. At the end all groups run.
 func TestFirstStartIsStaggered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -17,27 +17,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of a Refresh.
+// These constants bound a Refresh.
 const (
 	refreshParallel = 32
-	// startParallel bounds the groups that are started concurrently: each start waits for Temporal's database, and lists
-	// the existing objects. Hundreds of concurrent starts would time out.
+	// startParallel bounds the number of groups that are started concurrently. Each start waits for Temporal's
+	// database, and lists the existing objects. Hundreds of starts at the same time would exceed their time limits.
 	startParallel = 8
-	// readTimeout bounds the reading of all groups. If Temporal does not answer for one group, time is left to configure
-	// the other groups.
+	// readTimeout bounds the time in which all groups are read. It leaves time to configure the other groups if
+	// Temporal does not answer for one group.
 	readTimeout = 3 * time.Second
-	// configureTimeout bounds the time for which a Refresh waits until one group has started. The first recovery of a
-	// group takes one to two seconds.
+	// configureTimeout bounds the time for which a Refresh waits until one group is configured. If the group must be
+	// started, it first lists the existing objects, which takes one to two seconds.
 	configureTimeout = 3 * time.Second
-	// loadFor is the time after the server's start during which a group that cannot be read makes the server unready.
+	// loadFor is the time after the server's start for which a group that cannot be read may make the server unready.
 	loadFor = 2 * time.Minute
 	// unknownFor bounds the time for which the unknown outcome of an operation makes Refresh fail.
 	unknownFor = 2 * time.Minute
 )
 
-// Refresh applies a changed config, reads every group again, and configures each group that runs another spec or does
-// not run. CA calls it at the start of every loop. It is the only RPC that may fail because data is missing: CA then
-// ends the loop and keeps its timers.
+// Refresh applies a changed config and reads every group again. It configures each group that does not run, or that
+// runs another spec than the configured one. CA calls it at the start of every loop. It is the only RPC that may fail
+// because data is missing: CA then ends the loop and keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	if s.calledAt.Load() != 0 && s.standby() {
 		s.searched.Store(false) // while this server was a standby, another replica may have started groups
@@ -53,9 +53,9 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 }
 
 // refresh reads all groups, and configures groups that do not run or run another spec. It returns an error when
-// Temporal answered for no group, when a group has not been read since the server's start, or when the outcome of an
-// operation is unknown. Any other problem affects only the group that has it. byCA reports whether CA requested the
-// refresh. Only then has the server just read the config (see reread), so that its spec may replace the spec of a
+// Temporal answered for no group, when a group has not been read since the server's start (see loading), or when the
+// outcome of an operation is unknown. Any other problem affects only the group that has it. byCA reports whether CA
+// requested the refresh. In this case the server has just read the config, so that its spec may replace the spec of a
 // running group.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	ctx, cancel := beforeDeadline(ctx) // so that CA receives the reason
@@ -78,7 +78,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	if err := summary(list, errs); err != nil {
 		return err
 	}
-	for { // keep the later start of concurrent refreshes
+	for { // if refreshes run concurrently, freshAt is the start of the latest one
 		at := s.freshAt.Load()
 		if at != nil && at.After(began) {
 			return nil
@@ -92,9 +92,9 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	}
 }
 
-// configureGroups configures the groups for which configure is true, and updates the notices of the other groups. It
-// starts groups that do not run concurrently, startParallel at a time. The next refresh starts the groups that this
-// refresh has no time for.
+// configureGroups configures the groups for which configure is true, and updates the notices of the other groups.
+// Groups that do not run are started concurrently, at most startParallel groups at the same time. If ctx ends first,
+// the next refresh starts the remaining groups.
 func (s *Server) configureGroups(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
 	var running, starting []int
 	for i := range list {
@@ -122,12 +122,12 @@ func (s *Server) configureGroups(ctx context.Context, list []*group, configure [
 	both.Wait()
 }
 
-// readGroup updates the group's picture and reports whether to configure the group, because it does not run, its
-// history was reset, or it runs another spec. Without byCA the server's config may be outdated, so it does not replace
-// the spec in force.
+// readGroup updates the group's picture, and reports whether the group must be configured: because it does not run,
+// because its history was reset, or because it runs another spec. If byCA is false, the server's config may be
+// outdated. readGroup then returns true only at the server's first read of the group, or if the group has no spec.
 func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure bool, err error) {
 	if _, settlesAt := g.dirty(); time.Now().Before(settlesAt) {
-		return false, nil // a read before settlesAt does not prove the outcome
+		return false, nil // a read that starts before settlesAt does not prove the outcome
 	}
 	snapshot, first, err := s.readShared(ctx, g)
 	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errLostHistory) {
@@ -146,9 +146,10 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	return g.needsConfig(snapshot, byCA || first)
 }
 
-// readShared reads the group, or returns the result of another Refresh whose read started after this call. Only one
-// call reads at a time, because many calls overlap when Temporal is slow. Each result is as fresh as a read by the call
-// itself. first reports that the group had not been read before.
+// readShared reads the group. If another Refresh has started to read the group after this call began, readShared
+// returns the result of that read. This result is as new as if readShared had read the group itself. Only one call
+// reads at a time, because many calls overlap when Temporal is slow. The result `first` reports that the group had
+// not been read before.
 func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snapshot, first bool, err error) {
 	came := time.Now()
 	if err := g.reading.Acquire(ctx, 1); err != nil {
@@ -164,7 +165,8 @@ func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snaps
 }
 
 // needsConfig reports whether the configured spec must be sent to the group now, because the group runs another spec.
-// Its error is the group's reason for refusing the configured spec in CA's last Refresh.
+// If mayReplace is false, it returns true only for a group that has no spec. It returns an error if the group refused
+// the configured spec in CA's last Refresh.
 func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, error) {
 	if snapshot.SpecHash == g.terms.Load().hash {
 		return false, nil
@@ -178,9 +180,9 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 	return false, nil
 }
 
-// recordProblem returns the group's error if it must make Refresh fail, and otherwise records it for this group alone
-// and returns nil. away reports that Temporal answered for no group. Then the error is not recorded as a problem of
-// this group.
+// recordProblem returns the group's error if Refresh must fail with this error. Otherwise it records the error for
+// this group alone and returns nil. If away is true, Temporal answered for no group. The group has not caused this
+// problem, and recordProblem returns the error but does not record it.
 func (s *Server) recordProblem(g *group, err error, away bool) error {
 	if away || s.loading(g, err) {
 		return err
@@ -208,9 +210,10 @@ func (s *Server) recordProblem(g *group, err error, away bool) error {
 	return nil
 }
 
-// loading reports whether a group has not been read since the server started, for a temporary reason: Temporal does not
-// answer, or the group is being started. During the first loadFor after its start, the server is then unready, because
-// without the group CA would treat the group's nodes as foreign and back off from the group.
+// loading reports whether the server has not read the group yet, for a temporary reason: Temporal does not answer, or
+// the group is being started. The server is then unready, but only until its first successful refresh, and for at
+// most loadFor after its start. If the server omitted the group instead, CA would treat the group's nodes as foreign
+// and back off from the group.
 func (s *Server) loading(g *group, err error) bool {
 	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fleet.ErrNotRunning) ||
@@ -219,7 +222,8 @@ func (s *Server) loading(g *group, err error) bool {
 }
 
 // configure sends the configured spec to the group. It waits for the group's turn, so that the spec does not change
-// during a mutation. why is the error of reading the group before, or nil; the returned error includes it.
+// during a mutation. The parameter `why` is the error of the read before this call, or nil. The error of configure
+// includes the error why.
 func (s *Server) configure(ctx context.Context, g *group, why error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
 	defer cancel()
@@ -253,7 +257,8 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 // maxNamed bounds the number of ids in an error, because gRPC transfers the error in a header of limited size.
 const maxNamed = 20
 
-// summary returns an error with the names of all failed groups and the reason of the first one.
+// summary returns one error for all errors in errs. It contains the ids of the groups that failed, and the first
+// error.
 func summary(list []*group, errs []error) error {
 	var ids []string
 	var first error

@@ -36,7 +36,7 @@ func TestCallsBeforeTheFirstLoad(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, resp.GetNodeGroup().GetId())
 
-		// A read that arrives while the server loads its view gets an answer.
+		// A call of NodeGroups that arrives while the server loads its view gets an answer.
 		f.set(func(f *fakeGroups) { f.down = false })
 		target, listed := make(chan error, 1), make(chan int, 1)
 		go func() {
@@ -125,8 +125,8 @@ func TestRefreshConfigures(t *testing.T) {
 	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())
 }
 
-// The server configures a group that runs without the spec, or that does not run. A failed read shows neither, so it
-// causes no configuration.
+// The server configures a group that does not run, or that runs with another spec. After a failed read the server
+// does not know whether the group runs, or with which spec. It then configures nothing.
 func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -195,8 +195,8 @@ func TestConcurrentRefreshesShareReads(t *testing.T) {
 	})
 }
 
-// Another caller's read of a group does not end. A Refresh waits for it no longer than for a read of its own, and the
-// other groups are not delayed.
+// Another caller reads a group, and this read does not end. A Refresh waits for it at most as long as for its own
+// read, and the other groups are not delayed.
 func TestRefreshBoundsItsWaitForAnotherRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

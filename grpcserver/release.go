@@ -12,23 +12,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// deletion is one call of NodeGroupDeleteNodes while it waits for the turn of its group.
+// deletion is one call of NodeGroupDeleteNodes that waits for the turn of its group.
 type deletion struct {
-	ctx  context.Context // with a deadline
+	ctx  context.Context // always has a deadline
 	call fleet.Call
-	// refused holds the group's reason for refusing this call, or nil when the group has booked the call.
+	// refused is the reason for which the group has refused this call, or nil when the group has booked the call.
 	refused error
 	done    chan error // buffered: the caller may have stopped waiting
 }
 
-// confirmedBy reports whether the picture after counts no instance of the call any more. If the outcome of the booking
-// is unknown, this proves that the call has run or has nothing left to do.
+// confirmedBy reports whether all of the call's instances have stopped counting. The picture after must have been
+// read after the booking. This proves that the call has run or has nothing left to do, even if the answer of the
+// booking was lost.
 func (d *deletion) confirmedBy(after *picture) bool {
 	return !slices.ContainsFunc(d.call.Names, after.counts)
 }
 
-// release books the calls in one update of the group's workflow, and sets refused in each call that the group has
-// refused.
+// release books the calls in one update of the group's workflow. It sets the field refused in each call that the
+// group has refused.
 func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (fleet.Position, error) {
 	each := make([]fleet.Call, len(calls))
 	for n, d := range calls {
@@ -41,14 +42,14 @@ func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (f
 	return at, err
 }
 
-// sameDeadline bounds the difference between the deadlines of calls that are booked together, because their common
-// booking ends at the earliest deadline.
+// sameDeadline bounds the difference between the deadlines of calls that are booked together, because the update that
+// books them ends at the earliest deadline.
 const sameDeadline = time.Second
 
-// release releases instances. Calls of one group that wait for its turn are booked together in one update. CA deletes
-// ten idle nodes with ten concurrent calls and waits five seconds for each; ten separate updates took longer. Each call
-// is still a separate operation with its own id, validation and outcome. A call whose caller has stopped waiting is not
-// booked.
+// release releases instances. All calls that wait for the turn of the same group are booked in one update of the
+// group's workflow. The reason is that CA deletes ten idle nodes with ten concurrent calls and waits five seconds for
+// each. Ten separate updates took longer than five seconds. Each call is still a separate operation with its own id,
+// validation and outcome. A call whose caller has stopped waiting is not booked.
 func (s *Server) release(ctx context.Context, id string, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -77,7 +78,7 @@ func (s *Server) release(ctx context.Context, id string, names []string) error {
 	}
 }
 
-// releaseWaiting books the waiting deletions until none is left. It runs with a context that no single call ends.
+// releaseWaiting books the waiting deletions until none is left. parent must not end when the context of a call ends.
 func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	for {
 		err := g.turn.Acquire(parent, 1) // parent never ends
@@ -95,8 +96,8 @@ func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	}
 }
 
-// releaseTogether books deletions in one update, which ends at their earliest deadline. It converts a panic into an
-// error of these calls, as the interceptor does for a handler.
+// releaseTogether books deletions in one update, which ends at the earliest deadline of the deletions. It converts a
+// panic into an error of these deletions, as the function recovery does for a handler.
 func (s *Server) releaseTogether(parent context.Context, g *group, batch []*deletion) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -115,8 +116,8 @@ func (s *Server) releaseTogether(parent context.Context, g *group, batch []*dele
 	return s.mutateWithTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
 }
 
-// outcome returns the result of one call of a booking. err is the error of the whole booking. If the answer of the
-// booking was lost, the picture may still show that the call has run.
+// outcome returns the result of one call that was booked together with other calls. err is the error of the booking.
+// If the answer of the booking was lost, outcome returns nil if the picture shows that the call has run.
 func (d *deletion) outcome(err error, g *group) error {
 	if err == nil {
 		return toStatus(deleteNodes, g.id, d.refused)
@@ -127,9 +128,10 @@ func (d *deletion) outcome(err error, g *group) error {
 	return err
 }
 
-// nextDeletions returns the deletions to book next, and drops deletions whose caller has stopped waiting. more reports
-// whether deletions were returned or are left. While more is true, the running releaseWaiting also books new deletions,
-// so release starts no other one.
+// nextDeletions removes deletions from the waiting ones: it returns the deletions to book next, and drops deletions
+// whose caller has stopped waiting or is about to stop. The result `more` reports whether deletions with other
+// deadlines are left. While this is true, the running releaseWaiting also books new deletions, and the method release
+// does not start a second releaseWaiting.
 func (g *group) nextDeletions() (batch []*deletion, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -38,8 +38,8 @@ func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within tim
 	}
 }
 
-// Cluster Autoscaler deletes ten idle nodes of a group by ten concurrent calls with a timeout of five seconds each. The
-// first call is booked alone. The calls that wait for it are booked together.
+// Cluster Autoscaler deletes ten idle nodes of a group with ten concurrent calls. Each call has a timeout of five
+// seconds. The first call is booked alone. The calls that wait for it are booked together.
 func TestConcurrentDeletionsShareABooking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -93,7 +93,8 @@ func TestShortDeadlineIsBookedSeparately(t *testing.T) {
 	})
 }
 
-// together makes calls one after another. The first call is booked alone. All later calls share one booking.
+// The function `together` makes calls one after another. The first call is booked alone. All later calls share one
+// booking.
 func together(calls *sync.WaitGroup, each ...func()) {
 	for _, call := range each {
 		calls.Go(call)
@@ -150,8 +151,8 @@ func TestCancelledDeletionAffectsNoOtherCall(t *testing.T) {
 	})
 }
 
-// The answer of a booking is lost. The server searches the snapshot for its calls: each call that has run succeeds,
-// although the group has refused another one.
+// The answer of a booking is lost. The server searches the snapshot for the calls of the booking: each call that has
+// run succeeds, although the group has refused another call.
 func TestDeletionsWithALostAnswerAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -169,8 +170,8 @@ func TestDeletionsWithALostAnswerAreFound(t *testing.T) {
 	})
 }
 
-// When the outcome of a booking is unknown, each of its calls gets this error. The group is dirty until a read shows
-// the outcome.
+// When the outcome of a booking is unknown, each of its calls gets an error that reports this. The group is dirty
+// until a read shows the outcome.
 func TestDeletionsWithAnUnknownOutcomeMakeTheGroupDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)

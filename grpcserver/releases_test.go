@@ -37,7 +37,7 @@ type replay struct {
 	named  map[string][]byte // the bytes by their name in a file
 }
 
-// Each file contains the calls of one release of CA, in the order and the wire generation of this release. See
+// Each file contains the calls of one release of CA, in the order and the encoding of this release. See
 // testdata/releases/README.md.
 func TestCallsOfEachCARelease(t *testing.T) {
 	files, err := filepath.Glob("testdata/releases/*.txt")

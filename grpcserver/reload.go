@@ -8,18 +8,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// configState describes the state of the config. It is never changed once stored.
+// configState describes the config in force and the last error of a newer config. A stored configState never changes.
 type configState struct {
-	// version identifies the config in force. since is the time at which it took effect.
+	// version identifies the config in force. since is the time at which this config took effect.
 	version string
 	since   time.Time
-	// broken holds the error of a newer, invalid version of the config, or "".
+	// broken is the error of a newer version of the config that is invalid, or "".
 	broken string
 }
 
-// reread applies a new version of the config. If the new version has errors, reread logs them and keeps the old
-// version. It runs in a Refresh by CA, in a standby, and when a request names an unknown group id. At other times the
-// config must not change, because CA relies on constant groups, min and max within one of its loops.
+// reread reads the config again and applies a new version. If the new version has errors, reread logs them and keeps
+// the old version. reread runs in a Refresh by CA, in a server that CA does not call (a standby), and when a request
+// contains an unknown group id. At other times the config must not change, because CA relies on constant groups, min
+// and max within one of its loops.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return
@@ -44,7 +45,7 @@ func (s *Server) reread() {
 	s.config.Store(&state)
 }
 
-// apply applies the settings completely or, when it returns an error, not at all.
+// apply applies the settings. When it returns an error, the roster is unchanged.
 func (s *Server) apply(settings Settings) error {
 	all, err := s.termsOf(settings.Specs)
 	if err != nil {
@@ -71,16 +72,17 @@ func (s *Server) apply(settings Settings) error {
 		}
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
-	s.searched.Store(false) // another replica may have applied this config and started its groups before
+	s.searched.Store(false) // another replica may have applied this config and started its groups earlier
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
 }
 
-// updateTerms replaces the terms of a group. It keeps shape, labels and taints when CA may already know them.
+// updateTerms replaces the terms of a group. If CA may already know the group's template, updateTerms keeps the
+// template's fields (such as shape, labels and taints). A derived group is retired instead, see replace.
 func (s *Server) updateTerms(g *group, t *terms) error {
 	now := g.terms.Load()
 	inForce := now.spec
-	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed it
+	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed the spec
 		inForce = *p.Spec
 	}
 	changed := changesTemplate(inForce, t.spec, g.templateKnown())
@@ -103,7 +105,7 @@ func (s *Server) updateTerms(g *group, t *terms) error {
 	return nil
 }
 
-// advice returns a message with the changed parts of the template and the action that the operator must take.
+// advice returns a message that names the changed parts of the template, and the action that the operator must take.
 func advice(from, to fleet.GroupSpec) string {
 	var what []string
 	only := func(name string, part func(fleet.InstanceSpec) fleet.InstanceSpec) {
@@ -121,15 +123,15 @@ func advice(from, to fleet.GroupSpec) string {
 		"Cluster Autoscaler may use the group's old template until it restarts", strings.Join(what, " and "))
 }
 
-// templateKnown reports whether CA may already know the shape of the group's nodes: the group has or had instances, or
-// the server cannot exclude it.
+// templateKnown reports whether CA may already know the template of the group's nodes. This is possible if the group
+// has or had instances, or if the server does not know whether it had instances.
 func (g *group) templateKnown() bool {
 	p := g.picture.Load()
 	return p == nil || hadNodes(p.Snapshot) || g.isDirty()
 }
 
-// keepTemplate keeps the template in force, as updateTerms does, for a group whose configured template changed while no
-// server ran. first is this server's first snapshot of the group.
+// keepTemplate handles a group whose configured template changed while no server ran. It keeps the template in force,
+// as updateTerms does. The parameter `first` is the first snapshot of the group that this server has read.
 func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

@@ -54,7 +54,7 @@ func retired(s *Server) (ids []string) {
 	return ids
 }
 
-// kept returns, by group, why the configured shape, labels or taints are not in force.
+// kept returns, for each group, the reason why the configured shape, labels or taints are not in force.
 func kept(s *Server) map[string]string {
 	why := map[string]string{}
 	for _, g := range s.roster.Load().list {
@@ -69,7 +69,7 @@ func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
 	c.set(Settings{Specs: specs, Version: version}, nil)
 }
 
-// set makes the next reload read these settings. After an error, every reload fails until the next set.
+// set makes the next reload read these settings. If err is not nil, every reload fails until the next call of set.
 func (c *fakeConfig) set(s Settings, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,8 @@ func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
 	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, Logger: quiet}
 }
 
-// reloading returns CA's client of a loaded server, the server, and the config, which a test can change.
+// reloading returns a server that has read its groups, a client for this server, and its config. A test can change
+// the config.
 func reloading(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
 	t.Helper()
 	config := &fakeConfig{}
@@ -173,7 +174,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	require.Equal(t, "v3", s.config.Load().version)
 }
 
-// Shape, labels and taints of a group do not change once CA may have read them. All other fields do.
+// Shape, labels and taints of a group do not change after CA may have read them. All other fields change.
 func TestChangedTemplateIsKept(t *testing.T) {
 	for name, change := range map[string]func(*fleet.GroupSpec){
 		"nodes": func(s *fleet.GroupSpec) { s.Nodes = fleet.NodesMachine },
@@ -220,7 +221,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 	}
 }
 
-// The same applies when the config has changed while no server ran.
+// The config has changed while no server ran. Shape, labels and taints that CA may have read stay in force.
 func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -293,8 +294,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 }
 
-// The server writes a message about its config into a group, which `status` shows. When the write fails, the server
-// logs the error, and the next Refresh writes the message again.
+// The server writes a message about the config into a group, and `status` shows the message. When the write fails,
+// the server logs the error, and the next Refresh writes the message again.
 func TestFailedConfigMessageIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -356,8 +357,8 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// A removed group cannot be read when the server starts. The server finds it when it can be read, even when it keeps as
-// many peerings ready as it has nodes.
+// A removed group cannot be read when the server starts. The server finds the group later, when the group can be
+// read. This works even when the group has as many standby peerings as nodes.
 func TestRemovedGroupIsFoundLater(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, specs("cpu", "gpu")...)
@@ -374,8 +375,8 @@ func TestRemovedGroupIsFoundLater(t *testing.T) {
 	requireRetired(t, again, "gpu", 1)
 }
 
-// The server ends a removed group without instances that keeps peerings ready, because the group would keep them
-// without end.
+// A removed group has no instances, but has standby peerings. The server ends the group, because the group would keep
+// these peerings forever.
 func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	f := newFake()
 	reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -388,8 +389,8 @@ func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// While the offers are unknown, a group that is derived from offers is missing in the config. It does not count as
-// removed.
+// While the offers are unknown, a group that is derived from offers is missing in the config. Such a group does not
+// count as removed.
 func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	f, m := newFake(), &fakeMarket{unknown: true}
 	_, _, config := reloading(t, f, spec("cpu", 0, 5), spec("l-milan", 0, 5))
@@ -455,7 +456,8 @@ func TestRemovedGroupInALateIndexIsServed(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// When the server cannot list the running groups, it serves the configured groups, but limits refuse growth.
+// When the server cannot list the running groups, it serves the configured groups. If limits for all groups together
+// are configured, it refuses each increase, because it cannot check them.
 func TestLimitsRefuseGrowthWhileRunningGroupsAreUnknown(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("gpu", 0, 5))

@@ -11,8 +11,8 @@ import (
 func (s *Server) isDerived(g *group) bool { return s.derived != nil && s.derived.Derives(g.id) }
 
 // replace retires a derived group that runs another template than the configured one, because the template that CA
-// receives must match the existing nodes. When the group is empty and CA no longer lists it, it starts again with the
-// new template.
+// receives must match the existing nodes. When the group is empty, the server removes it from the roster and adds it
+// again with the new template, see serveAgain.
 func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	old := g.terms.Load()
 	if !old.spec.SameTemplate(inForce) {
@@ -50,8 +50,8 @@ func (s *Server) endRetirement(g *group, snapshot fleet.Snapshot) {
 	}
 }
 
-// serveAgain adds a group that ended because of its changed template to the roster again. The next Refresh starts the
-// group.
+// serveAgain adds a group to the roster again after the group has ended because its template changed. t contains the
+// new template. serveAgain does nothing if t is nil or the group is in the roster. The next Refresh starts the group.
 func (s *Server) serveAgain(t *terms) {
 	if t == nil {
 		return

@@ -29,7 +29,7 @@ func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server
 	return newClient(t, s), s, config
 }
 
-// labelled returns the group of a provider with the label.
+// labelled returns the group of a provider, with the label region.
 func labelled(region string, most int) fleet.GroupSpec {
 	s := spec("l-milan", 0, most)
 	s.Labels = map[string]string{"region": region}
@@ -90,7 +90,7 @@ func TestChangedTemplateReplacesAnEmptyGroupImmediately(t *testing.T) {
 	require.NoError(t, c.increase("l-milan", 1))
 }
 
-// When the label changes back, the retirement ends. When the offer ends during the retirement, the group is not
+// When the label changes back, the retirement ends. When the offer disappears during the retirement, the group is not
 // replaced.
 func TestRevertedTemplateEndsTheRetirement(t *testing.T) {
 	f := newFake()
@@ -117,8 +117,8 @@ func TestRevertedTemplateEndsTheRetirement(t *testing.T) {
 	require.NotContains(t, c.groups(), "l-milan")
 }
 
-// The same applies when the label has changed while no server ran, and when another server has completed the
-// replacement.
+// A label changes while no server runs. The server that starts replaces the group. It also serves the new group when
+// another server has completed the replacement.
 func TestChangedTemplateReplacesTheGroupAfterARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))

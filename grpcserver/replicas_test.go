@@ -42,8 +42,8 @@ func TestUncalledReplicaChangesNothing(t *testing.T) {
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
 }
 
-// A group was added to the config and removed again while CA did not call this replica. This replica, too, serves the
-// group until it is empty.
+// A group is added to the config and removed again while CA calls only the first replica. When CA calls the second
+// replica later, this replica also serves the group until it is empty.
 func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -60,8 +60,8 @@ func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// This replica had found all running groups, and then a group was added and removed on the first replica. This replica
-// finds the group, although it saw the same config before and after.
+// The second replica has found all running groups. Then a group is added and removed on the first replica. The second
+// replica finds the group, although its config is the same before and after.
 func TestReplicaThatTakesOverListsRunningGroupsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -103,7 +103,8 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	require.Empty(t, kept(other))
 }
 
-// A new replica starts the groups that do not run before CA calls it, because it becomes ready only when they run.
+// Before CA calls a new replica, the replica starts the groups that do not run, because it becomes ready only when
+// all groups run.
 func TestNewReplicaStartsMissingGroups(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu")...)
@@ -116,8 +117,9 @@ func TestNewReplicaStartsMissingGroups(t *testing.T) {
 	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
 }
 
-// CA fails over to the standby in the middle of a loop. It calls the standby for a group that was added in the
-// meantime. An error would end the loop and clear CA's scale-down timers.
+// CA fails over to the second replica of the server in the middle of a loop. It then calls this replica for a group
+// that was added in the meantime, and the replica knows the group. An error would end the loop and clear CA's
+// scale-down timers.
 func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -131,7 +133,8 @@ func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	require.Equal(t, 2, standby.target("gpu"))
 }
 
-// A standby reads a changed config automatically. The server that CA calls changes nothing between two Refreshes.
+// A replica that CA does not call reads a changed config automatically. The server that CA calls changes nothing
+// between two Refreshes.
 func TestStandbyReadsAChangedConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}

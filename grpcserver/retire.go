@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// retire marks a group that left the config, so that it can only shrink from now on. CA must still see the group while
-// it has nodes, because CA never removes nodes that belong to no group.
+// retire marks a group that is no longer in the config. From now on the group can only shrink. CA must still see the
+// group while it has nodes, because CA never removes nodes that belong to no group.
 func (s *Server) retire(g *group) {
 	now := g.terms.Load()
 	if now.retired && now.next == nil {
@@ -65,7 +65,7 @@ func (s *Server) removeEmpty() []*group {
 	return gone
 }
 
-// isGone reports whether the group is retired and the server knows that no instance is left.
+// isGone reports whether the group is retired and the server knows that all its instances are gone.
 func (g *group) isGone() bool {
 	p := g.picture.Load()
 	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && !g.isDirty() && g.unusable.Load() == nil
@@ -74,12 +74,14 @@ func (g *group) isGone() bool {
 // findTimeout bounds the search for retired groups, so that a Refresh has time left for its other work.
 const findTimeout = 2 * time.Second
 
-// findEvery is the interval of reading the list of running groups, because Temporal's index may show a group late.
+// findEvery is the interval at which the server lists the running groups again, because a new group may appear late
+// in Temporal's visibility index.
 const findEvery = time.Minute
 
-// findRetired adds groups to the roster that have instances or standby peerings and were removed from the config while
-// no server ran. It searches after each change of the config, and each findEvery. A failure is only logged and retried:
-// CA does not see these groups before they are found, and keeps their nodes.
+// findRetired searches for groups that were removed from the config while no server ran. If such a group still has
+// instances or standby peerings, findRetired adds the group to the roster. It searches after each change of the
+// config, and at intervals of findEvery. It only logs a failure, and the next call tries again. Until then CA does
+// not see these groups, and keeps their nodes.
 func (s *Server) findRetired(ctx context.Context) {
 	if s.searched.Load() && time.Since(time.Unix(0, s.searchedAt.Load())) < findEvery {
 		return
@@ -110,7 +112,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 		}
 		snapshot, err := s.groups.Snapshot(ctx, id)
 		if errors.Is(err, fleet.ErrNotRunning) {
-			continue // the group has ended, and Temporal's index does not show this yet
+			continue // the group has ended, and Temporal's visibility index does not show this yet
 		}
 		if err != nil {
 			return fmt.Errorf("read node group %s: %w", id, err)
@@ -136,13 +138,14 @@ func (s *Server) addRetired(ctx context.Context) error {
 	return nil
 }
 
-// These are the messages of groups that only shrink.
+// These constants are the messages about groups that can only shrink.
 const (
 	noticeReplaced = "its template changed: it only shrinks, and starts again with the new template when it is empty"
 	noticeRetired  = "it is no longer in the config: it only shrinks, and ends when it is empty"
 )
 
-// notice returns the message about the group's terms that the command status shows.
+// notice returns a message if the group can only shrink or its configured template is not in force. `liqo-autoscaler
+// status` shows this message.
 func (t *terms) notice() fleet.GroupNotice {
 	switch {
 	case t.kept != "":
@@ -155,8 +158,8 @@ func (t *terms) notice() fleet.GroupNotice {
 	return fleet.GroupNotice{}
 }
 
-// notify sends a changed notice to a group whose spec is in force; the command status shows the notice. It does nothing
-// while a mutation of the group runs. It only logs a failure, and the next Refresh tries again.
+// notify sends the group's notice to the group if the notice has changed. It does nothing while a mutation of the
+// group runs, or if the group runs another spec. It only logs a failure, and the next Refresh tries again.
 func (s *Server) notify(ctx context.Context, g *group) {
 	t, p := g.terms.Load(), g.picture.Load()
 	if p == nil || p.SpecHash != t.hash || p.Notice == t.notice() || g.isDirty() {

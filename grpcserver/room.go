@@ -14,34 +14,37 @@ import (
 // unknownRoom is the number of nodes by which a group may grow while the offers are not known.
 const unknownRoom = 1
 
-// figure holds the size and the prices that the market allows for a group.
+// figure holds the values that measure computes for one group: the maximum size that the offers permit, and the
+// prices of the group's nodes.
 type figure struct {
-	// ceiling bounds the group's max by the offered capacity.
+	// ceiling is the group's largest size for which the offers have capacity.
 	ceiling int
-	// price holds the hourly price of a node on the dearest offer that has capacity for a node, or 0 if no offer has.
+	// price is the hourly price of a node on the most expensive offer in the field places, or 0 without such an
+	// offer.
 	price float64
-	// dearest holds the hourly price of a node on the dearest offer that the group may use, including offers without
-	// capacity for a node now.
+	// dearest is the highest hourly price of a node on any offer that the group may use. Unlike the field price, it
+	// also considers offers that are too small for a node.
 	dearest float64
-	// places lists the offers with the number of nodes that still fit on each, the cheapest offer first.
+	// places lists the offers that the group could use if all their capacity were free, the cheapest offer first.
 	places []places
 }
 
-// places is the number of nodes of a group that fit on one offer, and their price.
+// places holds the number of nodes of a group that still fit on one offer, and their price.
 type places struct {
 	nodes  int
 	price  float64 // per node and hour; 0 without a price
-	peered bool    // a peering exists, so that a node is Ready sooner
+	peered bool    // a peering with the provider exists, so that a node is Ready sooner
 }
 
-// measure computes to which size each group can grow with the present offers, and at what price. CA receives this size
-// as the group's max, because CA treats missing capacity as a failure and backs off from the group. measure runs once
-// per refresh, so that max stays constant within one of CA's loops.
+// measure computes, for each group, the maximum size for which the present offers have capacity, and the prices of
+// nodes. The max that CA receives does not exceed this size. Otherwise CA would request nodes for which capacity is
+// missing, treat this as a failure, and back off from the group. measure runs once per refresh, so that max stays
+// constant within one of CA's loops.
 func (s *Server) measure() {
 	if s.market == nil {
 		return
 	}
-	s.measuring.Lock() // so that no figures replace newer ones
+	s.measuring.Lock() // so that older figures cannot replace newer figures
 	defer s.measuring.Unlock()
 	list, now := groupStates(s.roster.Load().list), time.Now()
 	figures := make(map[string]figure, len(list))
@@ -49,7 +52,7 @@ func (s *Server) measure() {
 	free := subtract(m, list)
 	s.countForeign(list, m)
 	candidates := slices.Clone(free)
-	for _, g := range list { // instances that wait for a provider use their capacity first
+	for _, g := range list { // subtract the capacity that waiting instances will use
 		g.place(g.seen.waiting, candidates, now)
 	}
 	all, left := make(rooms, len(list)), make(rooms, len(list))
@@ -83,8 +86,8 @@ func (s *Server) measure() {
 	s.figures.Store(&figures)
 }
 
-// countForeign counts and logs the offers that are priced in another currency than the groups. All groups have the same
-// currency.
+// countForeign counts the offers whose currency differs from the currency of the groups, and logs them when their
+// number has changed. All groups have the same currency.
 func (s *Server) countForeign(list []groupState, m market.Market) {
 	var names []string
 	for _, o := range m.Offers {
@@ -98,7 +101,7 @@ func (s *Server) countForeign(list []groupState, m market.Market) {
 	}
 }
 
-// groupState is the state of a group at one moment, because the state may change while the figures are computed.
+// groupState is a copy of the group's state. measure uses the copy, because the state may change while measure runs.
 type groupState struct {
 	*group
 	spec fleet.GroupSpec
@@ -115,7 +118,8 @@ func groupStates(list []*group) []groupState {
 	return out
 }
 
-// figure returns the group's figures of the last refresh, or false if none were computed.
+// figure returns the group's figure of the last refresh. It returns false if the last refresh has computed no figure
+// for the group.
 func (s *Server) figure(id string) (figure, bool) {
 	if all := s.figures.Load(); all != nil {
 		f, ok := (*all)[id]
@@ -124,7 +128,7 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms maps groups and providers to the number of nodes of the group that fit on the provider.
+// rooms contains, by group and then by provider, the number of nodes of the group that fit on the provider.
 type rooms map[string]map[string]int
 
 // of returns the number of nodes of the group that fit on all providers together.
@@ -135,8 +139,8 @@ func (r rooms) of(g groupState) (n int) {
 	return n
 }
 
-// waiting returns the other groups that have instances without a provider and can use a provider that the group can
-// use.
+// waiting returns the other groups that compete with g now. These groups have instances without a provider, and can
+// use one of g's providers.
 func (r rooms) waiting(g groupState, list []groupState) (others []groupState) {
 	for _, other := range list {
 		if other.group != g.group && other.seen.waiting > 0 && overlap(r[g.id], r[other.id]) {
@@ -147,7 +151,8 @@ func (r rooms) waiting(g groupState, list []groupState) (others []groupState) {
 }
 
 // sharers returns the number of groups that compete for the capacity of g's providers, including g. Another group
-// competes if it can use one of these providers and either has waiting instances or is balanced by CA with g.
+// competes if it can use one of these providers and one of two conditions is true: it has waiting instances, or it
+// has the same value of the balancing label as g.
 func (r rooms) sharers(g groupState, list []groupState) int {
 	n := 1
 	for _, other := range list {
@@ -163,16 +168,17 @@ func (r rooms) sharers(g groupState, list []groupState) int {
 // microseconds.
 const maxEvaluations = 200_000
 
-// harmless returns the number of additional instances of the group, up to most, that fit on the offers without
-// displacing waiting instances of other groups. The order in which instances of several groups choose offers is
-// unknown, so harmless tries both extremes. If this group chooses first, it may leave too little capacity for another
-// shape, or none on the only offer that another group may use. If it chooses last, its own instances may not fit.
-// judged counts the evaluated offers. Once it exceeds careful, harmless counts every instance as harmless.
+// harmless returns how many additional instances of the group fit on the offers without displacing waiting instances
+// of the other groups. The parameter `most` limits the result. The order in which instances of several groups choose
+// offers is unknown, so harmless tries two orders: this group chooses first, and this group chooses last. If it
+// chooses first, it may leave too little capacity for another shape, or no capacity on the only offer that another
+// group may use. If it chooses last, its own instances may not fit. *judged counts the evaluated offers. When *judged
+// exceeds maxEvaluations, harmless stops evaluating and treats further instances as harmless.
 func (g groupState) harmless(most int, others []groupState, free []choice.Candidate, judged *int, now time.Time) int {
 	if most < 1 || len(others) == 0 {
 		return most
 	}
-	without := func(order []groupState, more int) (n int) { // counts instances that fit on no offer
+	without := func(order []groupState, more int) (n int) { // counts the waiting instances that fit on no offer
 		if *judged += len(free) * len(order); *judged > maxEvaluations {
 			return 0
 		}
@@ -193,18 +199,18 @@ func (g groupState) harmless(most int, others []groupState, free []choice.Candid
 	})
 }
 
-// place subtracts the capacity that n instances of the group would use from the candidates. It returns the number of
-// instances that fit on no candidate.
+// place subtracts from the candidates the capacity that n instances of the group would use. It returns the number of
+// instances for which no candidate has capacity.
 func (g groupState) place(n int, candidates []choice.Candidate, now time.Time) int {
 	choice.Own(candidates, g.seen.on)
 	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
-// share returns one sharer's equal share of room, rounded up. Rounding down could turn a room of 1 into 0.
+// share divides room, a number of nodes, by the number of sharers. It rounds up, so that a room of 1 does not become
+// 0.
 func share(room, sharers int) int { return (room + sharers - 1) / sharers }
 
-// sharers returns the number of groups that CA may grow together with g, including g, because it balances scale-outs
-// between them.
+// sharers returns the number of groups between which CA balances a scale-out of g, including g.
 func (r *roster) sharers(g *group) int {
 	n := 1
 	for _, other := range r.list {
@@ -215,8 +221,8 @@ func (r *roster) sharers(g *group) int {
 	return n
 }
 
-// balance reports whether CA splits a scale-out of g between g and other: both have the same balance label, and other
-// can grow.
+// balance reports whether CA splits a scale-out of g between g and a second group. CA does this if both have the same
+// value of the balance label, and the second group can grow.
 func balance(g, other *group) bool {
 	value := g.terms.Load().spec.Labels[fleet.LabelBalance]
 	return value != "" && value == other.terms.Load().spec.Labels[fleet.LabelBalance] && other.growable()
@@ -227,9 +233,10 @@ func (g *group) growable() bool {
 	return p != nil && !t.retired && g.unusable.Load() == nil && p.Target < t.spec.Max
 }
 
-// subtract returns the offers without the capacity that instances of this server's groups use. The market may not show
-// the newest instances yet, and it does not list the instances that it shows. So subtract computes the lendable
-// capacity minus all instances, and uses the lower of this amount and the amount that the market shows as free.
+// subtract returns the offers without the capacity that instances of this server's groups use. The market's free
+// capacity already excludes most of these instances, but perhaps not the newest, and it is not known which instances
+// it excludes. Therefore subtract computes a second amount: the offered capacity minus all instances of the groups.
+// For each resource it uses the lower of the two amounts.
 func subtract(m market.Market, list []groupState) []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {

@@ -26,7 +26,7 @@ func (m *fakeMarket) set(change func()) {
 	change()
 }
 
-// nodes adds an offer with room for n nodes of the test's shape.
+// nodes adds an offer with capacity for n nodes of the test's shape.
 func (m *fakeMarket) nodes(provider string, n int, price float64) {
 	room := times(int64(n), spec("any", 0, 1).Shape)
 	m.set(func() {
@@ -69,7 +69,8 @@ func (c client) max(group string) int {
 	return int(c.groups()[group].GetMaxSize())
 }
 
-// The max that CA sees is the available capacity, because CA treats a refused request as a failure and backs off.
+// The max that CA sees is bounded by the available capacity, because CA treats a refused request as a failure and
+// backs off.
 func TestMaxIsTheOfferedCapacity(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -96,7 +97,8 @@ func TestMaxIsTheOfferedCapacity(t *testing.T) {
 	require.Equal(t, 6, c.max("cpu"))
 }
 
-// An offer in another currency adds no room and no price. A metric counts it, so that operators see the cause.
+// An offer in another currency changes neither max nor prices. A metric counts such offers, so that operators see the
+// cause.
 func TestOffersInAnotherCurrencyAddNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -115,7 +117,8 @@ func TestOffersInAnotherCurrencyAddNoRoom(t *testing.T) {
 	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 0")
 }
 
-// Each group that can use free room sees all free room, until instances of other groups wait for places in this room.
+// Several groups can use the same free capacity. While no instance waits, the max of each group includes the whole
+// free capacity. When instances of a group wait, the max of another group includes only a part of the rest.
 func TestGroupsShareFreeRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 7, 1)
@@ -129,7 +132,8 @@ func TestGroupsShareFreeRoom(t *testing.T) {
 		"5 are left, and the two groups get equal parts, rounded up")
 }
 
-// CA splits a scale-out between groups with the same balancing label. Together they see no more room than exists.
+// CA splits a scale-out between groups with the same balancing label. The max values of these groups together do not
+// exceed the free capacity.
 func TestBalancedGroupsSeeNoMoreRoomThanExists(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 5, 1)
@@ -137,8 +141,8 @@ func TestBalancedGroupsSeeNoMoreRoomThanExists(t *testing.T) {
 	require.Equal(t, []int{3, 3, 5, 5}, []int{c.max("a"), c.max("b"), c.max("c"), c.max("d")})
 }
 
-// Groups of different shapes see the same room in nodes of their own shape: four small nodes take the place of a large
-// node.
+// The max of each group counts the same free capacity in nodes of the group's own shape: four small nodes need as
+// much as one large node.
 func TestRoomIsCountedInTheGroupsShape(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 9, 1) // nodes of the small shape
@@ -150,7 +154,7 @@ func TestRoomIsCountedInTheGroupsShape(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.Equal(t, []int{3, 2}, []int{c.max("small"), c.max("large")}, "5 small places are left, or 1 large one")
 
-	f.change("large", func(l *fleet.Ledger) { // the market does not show it yet
+	f.change("large", func(l *fleet.Ledger) { // the market does not show the instance yet
 		l.Entries[0].Phase, l.Entries[0].Offer = fleet.Ready, &fleet.Offer{Name: "milan", Provider: "milan"}
 	})
 	require.NoError(t, c.refresh())
@@ -164,7 +168,7 @@ func TestRoomIsCountedInTheGroupsShape(t *testing.T) {
 	require.Equal(t, []int{5, 1}, []int{c.max("small"), c.max("large")}, "3 small places are left, and no large one")
 }
 
-// Waiting instances take the cheapest places. The groups share the other places.
+// Waiting instances take the cheapest offers. The groups share the remaining capacity.
 func TestWaitingInstancesTakeTheCheapestRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -178,8 +182,9 @@ func TestWaitingInstancesTakeTheCheapestRoom(t *testing.T) {
 	require.Equal(t, []int{5, 2}, []int{c.max("any"), c.max("dear")}, "they compete for the 3 of turin")
 }
 
-// New instances of one group may choose before the waiting instances of another group. They take no place that the
-// waiting instances need, neither a place on their only offer nor a part of the room for a larger node.
+// New instances of the group "small" may choose an offer before the waiting instances of the group "waits". The max
+// of "small" therefore excludes the capacity that the waiting instances need: the capacity on their only offer, or
+// enough capacity for their larger nodes.
 func TestRoomForWaitingInstancesIsNotTaken(t *testing.T) {
 	only, large := spec("waits", 0, 10), spec("waits", 0, 10)
 	only.Provider = "milan"
@@ -211,7 +216,8 @@ func balancing(id, value string) fleet.GroupSpec {
 	return s
 }
 
-// The market shows a hold some seconds after the group has got the hold. In the meantime the hold already counts.
+// The market shows a hold (an instance's use of a provider) some seconds after the group has received the hold. In
+// the meantime the server already counts the hold.
 func TestHoldsCountBeforeTheMarketShowsThem(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
 	instances := []fleet.InstanceView{
@@ -227,7 +233,7 @@ func TestHoldsCountBeforeTheMarketShowsThem(t *testing.T) {
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }
 
-// A group that the server has not read yet takes no place from other groups.
+// A group that the server has not read yet does not reduce the max of other groups.
 func TestUnreadGroupTakesNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -237,7 +243,8 @@ func TestUnreadGroupTakesNoRoom(t *testing.T) {
 	require.Equal(t, 2, c.max("cpu"))
 }
 
-// CA splits a scale-out only between groups that can grow. Groups that cannot grow therefore share no room.
+// CA splits a scale-out only between groups that can grow. The server therefore divides free capacity only among
+// groups that can grow.
 func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	g := newGroup(&terms{spec: balancing("g", "a")})
 	for name, c := range map[string]struct {
@@ -292,12 +299,12 @@ func TestFreePartOfAnOffer(t *testing.T) {
 	}
 }
 
-// only returns a shape that contains n times one resource of another shape.
+// The function `only` returns a shape with one resource: n times the amount of this resource in another shape.
 func only(n int64, shape corev1.ResourceList, name corev1.ResourceName) corev1.ResourceList {
 	return corev1.ResourceList{name: times(n, shape)[name]}
 }
 
-// Groups without a common offer do not share room.
+// Groups without a common offer do not reduce each other's max.
 func TestGroupsWithoutACommonOfferShareNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 6, 1)

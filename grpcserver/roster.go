@@ -9,21 +9,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// roster holds the groups that are served at one moment. It is never changed once stored.
+// roster holds the groups that the server serves at one moment. A stored roster never changes.
 type roster struct {
-	list   []*group // configured groups in the order of the config, then groups that left the config
+	list   []*group // configured groups in the order of the config, then groups that are no longer in the config
 	byID   map[string]*group
 	limits Limits
 }
 
-// terms holds the spec with which a group is served, and values derived from the spec. It is never changed once stored.
+// terms holds the spec with which a group is served, and values that are computed from the spec. Stored terms never
+// change.
 type terms struct {
 	spec     fleet.GroupSpec
 	hash     string
 	template *protos.NodeGroupTemplateNodeInfoResponse
-	// retired reports that the group is no longer configured. It is served until it is empty, and may only shrink.
+	// retired reports that the group is no longer configured. Such a group is served until it is empty, and may only
+	// shrink.
 	retired bool
-	// next holds the terms with which a retired group starts again when it is empty, or nil if the group then ends.
+	// next holds the terms with which a retired group starts again when it is empty. It is nil if the empty group
+	// ends.
 	next *terms
 	// kept explains why the configured shape, labels or taints are not in force; "" when they are.
 	kept string
@@ -46,7 +49,8 @@ func newTerms(spec fleet.GroupSpec) (*terms, error) {
 	return &terms{spec: spec, hash: spec.Hash(), template: template}, nil
 }
 
-// termsOf returns the terms of all configured groups. The list may be empty only if groups are derived from a market.
+// termsOf returns the terms of all configured groups. An empty list is an error, unless the server has a market from
+// which groups may be derived later.
 func (s *Server) termsOf(specs []fleet.GroupSpec) ([]*terms, error) {
 	if len(specs) == 0 && s.market == nil {
 		return nil, errors.New("no node group is configured")

@@ -16,9 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Scenario S35. While clients call, the certificates and authorities of both sides are rotated without a gap. First
-// both authorities are trusted, then the new authority signs the certificates, and then the old authority is removed.
-// No call fails, on existing or on new connections, and neither side reads a half-written file.
+// Scenario S35: the certificates and authorities of the server and of the client are rotated while clients call.
+// First both authorities are trusted, then the new authority signs the certificates, and then the old authority is
+// removed. No call fails, on existing or on new connections, and no process reads a half-written file.
 func TestS35RotationUnderLoad(t *testing.T) {
 	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	server := testkit.NewMount(t, was.Issue(t, numbered(1)).Secret(t, was))

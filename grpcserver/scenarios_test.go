@@ -15,13 +15,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The scenarios of the contract with CA that concern single RPCs and that TestConformance does not cover. The numbers
-// S1 to S37 come from docs/cluster-autoscaler.md.
+// These tests cover the scenarios of the contract with CA that concern single RPCs and that TestConformance does not
+// cover. The numbers S1 to S37 come from docs/cluster-autoscaler.md.
 
 func TestS2GroupHasTheLastWord(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 3))}
-	// Another replica of this server has grown the group. The view of this server does not show it.
+	// Another replica of the server has grown the group to its max. This server does not know it yet, but its
+	// increase is refused.
 	_, err := f.Grow(t.Context(), "cpu", 3, 0, fleet.Position{})
 	require.NoError(t, err)
 	requireCode(t, codes.OutOfRange, d.increase(time.Second, 1))
@@ -29,7 +30,8 @@ func TestS2GroupHasTheLastWord(t *testing.T) {
 	require.Equal(t, 3, f.target("cpu"))
 }
 
-// OK means that the operation is booked, and any error means that it is not, whenever the caller gives up.
+// Callers give up at random times. An operation that was answered with OK is booked, and an operation that was
+// answered with an error is not booked.
 func TestS3AbandonedCallsBookNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -59,7 +61,8 @@ func TestS3AbandonedCallsBookNothing(t *testing.T) {
 	})
 }
 
-// The provider id alone identifies the group of a node, not labels or names. A released node belongs to no group.
+// The server finds the group of a node only by the node's providerID, and ignores labels and names. A released node
+// belongs to no group.
 func TestS4OnlyTheProviderIDIdentifiesAGroup(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 1, 5), spec("gpu", 0, 2)))

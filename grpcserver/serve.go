@@ -24,39 +24,43 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of connections.
+// These constants are the times of connections and of a stop.
 const (
-	// maxConnectionAge makes clients reconnect, so that expired client certificates are detected and replicas share the
-	// load.
+	// maxConnectionAge is the time after which a client must connect again. At a new connection the server checks the
+	// client certificate again, and the client may reach another replica.
 	maxConnectionAge = time.Hour
-	// pingAfter and pingTimeout detect connections whose client is gone without closing them.
+	// pingAfter and pingTimeout detect connections whose client has disappeared without closing them.
 	pingAfter   = time.Minute
 	pingTimeout = 10 * time.Second
-	// DefaultStopGrace is the time for running RPCs when the server stops. It is longer than CA waits for an RPC.
+	// DefaultStopGrace is the time for which a stopping server waits for running RPCs. It is longer than the time for
+	// which CA waits for an RPC.
 	DefaultStopGrace = 6 * time.Second
 )
 
 // ServeOptions configures Serve. The zero value serves plaintext.
 type ServeOptions struct {
-	// Credentials secure the transport; nil means plaintext, which CA uses when its cloud-config names no cert. See TLS.
+	// Credentials secure the transport, see TLS; nil means plaintext. CA uses plaintext when its cloud-config
+	// contains no certificate.
 	Credentials credentials.TransportCredentials
-	// Interceptors run around every RPC, the first one outermost. Metrics use them.
+	// Interceptors run around every RPC, and the first interceptor is the outermost. Metrics use an interceptor.
 	Interceptors []grpc.UnaryServerInterceptor
-	// Calls, if not nil, observes the start and end of every RPC, outside all interceptors. Traces use it.
+	// Calls, if not nil, observes the start and the end of every RPC, before and after all interceptors. Traces use
+	// it.
 	Calls stats.Handler
-	// LameDuck is the time after the end of ctx during which the server still answers new RPCs while its health is
-	// NOT_SERVING. It should be as long as a Service needs to remove the endpoint. CA does not retry, and loses its
-	// scale-down timers after a failed call.
+	// LameDuck is the time after the end of ctx during which the server still answers new RPCs although its health is
+	// NOT_SERVING. It should be as long as a Service needs to remove the server's endpoint. Otherwise calls of CA may
+	// fail. CA does not retry a failed call, and loses its scale-down timers.
 	LameDuck time.Duration
-	// Expander also serves CA's --expander=grpc. The expander's client has no certificate, so TLS needs
-	// TLSFiles.Anonymous.
+	// Expander reports whether the server also serves CA's --expander=grpc. CA's client of the expander has no
+	// certificate. With TLS, the expander therefore needs TLSFiles.Anonymous.
 	Expander bool
-	// StopGrace bounds the time for running RPCs after LameDuck. Default DefaultStopGrace.
+	// StopGrace bounds the time for which the server waits for running RPCs after LameDuck; default DefaultStopGrace.
 	StopGrace time.Duration
 }
 
-// largestRequest returns gRPC's default bound or, with the expander, a bound for about 8,000 pods, which CA sends with
-// each group that fits them. CA uses its next expander if the request is larger.
+// largestRequest returns the largest size of a request in bytes. It is gRPC's default or, with the expander, enough
+// for about 8,000 pods. A request contains a pod once for each group that fits the pod. If the request is larger, CA
+// uses its next expander.
 func (o ServeOptions) largestRequest() int {
 	if o.Expander {
 		return 16 << 20
@@ -64,9 +68,10 @@ func (o ServeOptions) largestRequest() int {
 	return 4 << 20
 }
 
-// Serve answers CA on the listener until ctx ends, closes the listener, and then stops within LameDuck and StopGrace.
-// During this time it keeps the view up to date and answers the gRPC health protocol: SERVING only while the server is
-// Ready. It returns nil when ctx ended it.
+// Serve answers CA on the listener until ctx ends. Until then it keeps the view up to date, and the server's health
+// (gRPC health protocol) is SERVING only while the server is Ready. When ctx has ended, the health is NOT_SERVING,
+// and the server still answers new RPCs for LameDuck. Then Serve closes the listener, and waits for running RPCs for
+// at most StopGrace. Serve returns nil when it ends because of ctx.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
 	o.Credentials = cmp.Or(o.Credentials, insecure.NewCredentials())
 	o.StopGrace = cmp.Or(o.StopGrace, DefaultStopGrace)
@@ -100,7 +105,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	background.Go(func() { s.KeepWarm(ctx, func() { setHealth(status, s.Ready() == nil) }) })
 	background.Go(func() {
 		<-ctx.Done()
-		status.Shutdown() // load balancers stop sending requests first
+		status.Shutdown() // load balancers stop sending requests before the server stops
 		wait.For(context.WithoutCancel(ctx), o.LameDuck)
 		stop(server, o.StopGrace)
 	})
@@ -123,7 +128,7 @@ func setHealth(status *health.Server, ready bool) {
 	status.SetServingStatus(protos.CloudProvider_ServiceDesc.ServiceName, verdict)
 }
 
-// stop waits for running RPCs for at most grace.
+// stop closes the listener, and waits for running RPCs for at most the time grace.
 func stop(server *grpc.Server, grace time.Duration) {
 	timer := time.AfterFunc(grace, server.Stop)
 	defer timer.Stop()

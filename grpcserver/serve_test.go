@@ -115,8 +115,8 @@ func TestRunningCallCompletesAfterAStop(t *testing.T) {
 	}
 }
 
-// The server continues to serve for a moment after it has received its stop, because the Service's endpoints change a
-// little later and CA may still call.
+// After its context ends, the server continues to serve for a moment: the Service's endpoints change a little later,
+// and until then CA may still call.
 func TestServerServesAfterItsStopUntilEndpointsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := loaded(t, newFake(), specs("cpu")...)

@@ -17,8 +17,8 @@ import (
 )
 
 // affordable returns how many more nodes the group's hard limits of spending allow, and the hourly cost that is left
-// for all of these nodes together. Each node uses at least the smallest unit of money, because a price bound of 0 means
-// no bound.
+// for all of these nodes together. It counts each node with at least the smallest unit of money. The reason is that
+// the amount left is divided into a price bound for each node, and a bound of 0 would permit any price.
 func (s *Server) affordable(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil {
@@ -31,13 +31,14 @@ func (s *Server) affordable(g *group, p *picture, now time.Time) (nodes int, lef
 	return min(f.within(left), int(min(left, maxTarget))), left
 }
 
-// within returns how many nodes together cost at most left per hour. All nodes are counted at the price of the dearest
-// place that they need. A place without a price costs nothing.
+// within returns how many nodes together cost at most left per hour, when they use the cheapest offers first. It
+// assumes that each node costs as much as the most expensive of the offers used. An offer without a price costs
+// nothing.
 func (f figure) within(left money.Money) (nodes int) {
 	seen := 0
 	for _, place := range f.places {
 		if place.nodes == 0 {
-			continue // full: no node is placed there
+			continue // the offer is full
 		}
 		seen += place.nodes
 		price := money.Of(place.price)
@@ -49,10 +50,10 @@ func (f figure) within(left money.Money) (nodes int) {
 	return maxTarget // other limits bound the number of nodes
 }
 
-// checkSpending refuses growth that would exceed a hard limit of spending, with the code ResourceExhausted, which only
-// this refusal has. Otherwise it returns the bound on the hourly price of each node, or 0 without prices or bounds. The
-// bound is at most the price of the dearest offer, so that the new nodes do not reserve more of the limit than they can
-// cost.
+// checkSpending refuses growth that would exceed a hard limit of spending. The code of this refusal is
+// ResourceExhausted, which no other refusal of a mutation has. Otherwise checkSpending returns the bound on the
+// hourly price of each node. Without a hard limit or without prices, the bound is 0. The bound is at most the price
+// of the most expensive offer, so that the new nodes do not reserve more of the limit than they can cost.
 func (s *Server) checkSpending(g *group, delta int, now time.Time) (priceCap float64, err error) {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil || delta < 1 {
@@ -74,8 +75,8 @@ func (s *Server) checkSpending(g *group, delta int, now time.Time) (priceCap flo
 	return min(cmp.Or(f.price, f.dearest), (left / money.Money(delta)).Float()), nil
 }
 
-// placed returns the price of the dearest place that n nodes need. If fewer than n places exist, it returns the price
-// of the dearest place.
+// placed fills the offers with n nodes, the cheapest offer first, and returns the price of the last offer that it
+// uses. If fewer than n nodes fit, this is the most expensive offer with free capacity.
 func (f figure) placed(n int) (price float64) {
 	for _, place := range f.places {
 		if n <= 0 {
@@ -89,7 +90,8 @@ func (f figure) placed(n int) (price float64) {
 	return price
 }
 
-// reaches returns the group's limits of spending with the amounts spent, and nothing before the group's first snapshot.
+// reaches returns the group's limits of spending, each with the amount spent. It returns nil before the group's first
+// snapshot.
 func (s *Server) reaches(g *group, now time.Time) []money.Reach {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil {
@@ -98,7 +100,7 @@ func (s *Server) reaches(g *group, now time.Time) []money.Reach {
 	return sp.Reaches(s.balance(g, p, now))
 }
 
-// warnOfSpending logs the limits that a group has reached, when their number has increased.
+// warnOfSpending logs the limits that a group has reached, if their number has increased since the last call.
 func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	for _, g := range list {
 		var reached []string
@@ -115,26 +117,28 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	}
 }
 
-// These constants bound the reading and the storage of the costs of ended groups.
+// These constants bound how the costs of ended groups are read and stored.
 const (
 	endedEvery = time.Minute
 	endedRetry = 10 * time.Second // after a failure
 	endedBound = 2 * time.Second
-	// closedFor is the time that the hub may take to publish the sums of a group that this server has closed.
+	// closedFor is the time for which this server stores the costs of a group that it has closed. The hub needs less
+	// time to publish these costs.
 	closedFor = 3 * time.Minute
-	maxClosed = 1000 // groups whose costs a server stores
+	maxClosed = 1000 // the number of closed groups whose costs this server stores
 )
 
-// ended holds the costs of groups that have ended this month, and of idle groups that are not configured.
+// ended holds the costs of groups that have ended this month. It also holds the costs of groups that run without an
+// instance and are not configured.
 type ended struct {
 	read    func(ctx context.Context) (money.Ended, error) // see Options.Ended
 	reading sync.Mutex                                     // held by the call that reads
 
 	mu      sync.Mutex
-	next    time.Time // when to read again
+	next    time.Time // the time of the next read
 	failing bool
-	// rows holds the rows of the last successful read. closed holds the groups that this server has closed and rows does
-	// not show yet.
+	// rows holds the result of the last successful read. closed holds the groups that this server has closed and that
+	// are not in rows yet.
 	rows   []money.Spent
 	closed []closedGroup
 	// idle lists the groups that run without an instance and are not configured.
@@ -147,8 +151,8 @@ type closedGroup struct {
 	at time.Time
 }
 
-// readEnded reads the costs of ended groups, once a minute. After a failure the result of the last successful read
-// stays in use. If another call is reading, readEnded returns immediately.
+// readEnded reads the costs of ended groups if the last read was more than a minute ago. After a failure the result
+// of the last successful read stays in use. If another call is reading, readEnded returns immediately.
 func (s *Server) readEnded(ctx context.Context) {
 	e := &s.ended
 	if e.read == nil || !e.reading.TryLock() {
@@ -180,7 +184,7 @@ func (s *Server) readEnded(ctx context.Context) {
 	})
 }
 
-// spentOf returns this month's costs of a group from its snapshot.
+// spentOf returns this month's costs of a group, which it computes from the group's snapshot.
 func spentOf(account string, s fleet.Snapshot) money.Spent {
 	bill := s.Bill()
 	bill.Account = account
@@ -188,7 +192,7 @@ func spentOf(account string, s fleet.Snapshot) money.Spent {
 	return bill.Spent()
 }
 
-// add stores the costs of a group that this server closes, until the hub publishes them.
+// add stores the costs of a group that this server closes. They stay stored until the hub has published them.
 func (e *ended) add(account string, s fleet.Snapshot) {
 	if s.Cost.IsEmpty() {
 		return
@@ -201,15 +205,15 @@ func (e *ended) add(account string, s fleet.Snapshot) {
 	}
 }
 
-// setIdle replaces the idle groups that are not configured.
+// setIdle replaces the stored costs of groups that run without an instance and are not configured.
 func (e *ended) setIdle(idle []money.Spent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.idle = idle
 }
 
-// all returns the costs of all groups that are not served. A group that ran several times has one row for each life; no
-// life is returned twice.
+// all returns the costs of all groups that are not served. A group that ran several times has one row for each run.
+// The result contains each run only once, although a run may be in two of the lists rows, closed and idle.
 func (e *ended) all() []money.Spent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,8 +231,8 @@ func (e *ended) all() []money.Spent {
 	return all
 }
 
-// balance returns the balance of the group's account. It includes the costs in p for the group, the costs in the last
-// pictures of the account's other groups, and the costs of groups that are not served.
+// balance returns the balance of the group's account. The balance includes three parts: the group's costs in p, the
+// costs of the account's other groups in their last snapshots, and the costs of groups that are not served.
 func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	spec := &g.terms.Load().spec
 	account, currency := spec.Account(), spec.CurrencyOrDefault()
@@ -241,9 +245,10 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// lockAccount waits until no other group of the account grows, if the group has a hard limit and the account has
-// several groups. No other group of the account grows until done is called, so that two groups cannot exceed a limit
-// together. It returns Unavailable while the size of a group of the account is unknown.
+// lockAccount ensures that only one group of an account grows at a time, so that two groups cannot exceed a limit
+// together. It blocks while another group of the account grows, and the caller must call done when the group has
+// grown. It does nothing if the group has no hard limit or is the account's only group. It returns Unavailable while
+// the size of a group of the account is unknown.
 func (s *Server) lockAccount(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Hourly.Hard == nil && sp.Monthly.Hard == nil || len(s.roster.Load().partners(g)) == 0 {
@@ -274,7 +279,7 @@ func (r *roster) partners(g *group) (others []*group) {
 	return others
 }
 
-// sharing returns the number of groups that can grow on the group's account, including the group itself.
+// sharing returns the number of the account's groups that can grow, including the group itself.
 func (r *roster) sharing(g *group) int {
 	n := 1
 	for _, other := range r.partners(g) {

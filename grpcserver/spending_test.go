@@ -26,7 +26,7 @@ func spends(id string, s *money.Spending) fleet.GroupSpec {
 	return g
 }
 
-// makes sets the first n instances of a group Ready on a provider, at a price. The other instances stay in creation.
+// The first n instances of a group become Ready on a provider, at a price. The other instances stay in creation.
 func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries[:n] {
@@ -36,8 +36,8 @@ func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	})
 }
 
-// The max that CA sees costs no more than the limit at the prices of the places that the nodes need. A request above
-// max is refused with its own code.
+// If CA grows a group to max, the nodes cost no more than the limit, at the prices of the offers that they need. A
+// request above max is refused with the code ResourceExhausted.
 func TestMaxStaysWithinTheHourlyLimit(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 2, 1)
@@ -49,8 +49,9 @@ func TestMaxStaysWithinTheHourlyLimit(t *testing.T) {
 
 	err := c.increase("cpu", 4)
 	requireCode(t, codes.ResourceExhausted, err)
-	require.Equal(t, "increase node group cpu: spending.hourly.hard is 6 USD, what runs costs 0 an hour, and 8 more is "+
-		"asked for", status.Convert(err).Message())
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 6 USD, "+
+		"the running nodes cost 0 an hour, and 8 more is "+
+		"requested", status.Convert(err).Message())
 	require.Zero(t, f.called("grow"), "the group was not called")
 
 	require.NoError(t, c.increase("cpu", 2))
@@ -83,7 +84,8 @@ func TestFullProviderDoesNotReduceMax(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 3))
 }
 
-// The group decides by its own ledger. Its refusal has the same code as the server's.
+// A group's ledger contains a spending limit that the server does not know. The group refuses the increase with the
+// same code as the server would.
 func TestGroupRefusesToExceedTheLimit(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", nil))
@@ -97,11 +99,11 @@ func TestGroupRefusesToExceedTheLimit(t *testing.T) {
 	f.makes("cpu", "milan", 1, 1)
 	err := c.increase("cpu", 1)
 	requireCode(t, codes.ResourceExhausted, err)
-	require.Contains(t, status.Convert(err).Message(), "spending.hourly.hard is 1 USD, what runs costs 1 an hour")
+	require.Contains(t, status.Convert(err).Message(), "spending.hourly.hard is 1 USD, the running nodes cost 1 an hour")
 	require.Equal(t, 1, c.target("cpu"))
 }
 
-// When a month has reached its limit, max equals the target size. The next month restores max.
+// When the costs of a month reach the limit, max equals the target size. The next month restores max.
 func TestMaxStaysWithinTheMonthlyLimit(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 1)
@@ -163,8 +165,8 @@ func TestMetricsShowSpending(t *testing.T) {
 	require.Len(t, names(lines, "spending_limit_reached"), 3)
 }
 
-// The limit pays for this many nodes, at the price of the most expensive place that they need. Full places do not
-// count.
+// The nodes use the cheapest offers. A limit allows a number of nodes if this number, multiplied by the highest price
+// of the used offers, is within the limit. Full offers do not count.
 func TestNodesThatALimitPays(t *testing.T) {
 	cheapAndDear := []places{{nodes: 2, price: 1}, {nodes: 2, price: 2}}
 	for name, c := range map[string]struct {
@@ -207,7 +209,8 @@ func TestNodesThatALimitPays(t *testing.T) {
 	}
 }
 
-// The function returns the price of the most expensive place that this many nodes need.
+// placed fills the offers with n nodes, the cheapest offer first, and returns the price of the last offer that it
+// uses.
 func TestMostExpensiveNeededPlace(t *testing.T) {
 	f := figure{places: []places{{nodes: 2, price: 1}, {nodes: 0, price: 9}, {nodes: 1, price: 2}, {nodes: 3, price: 4}}}
 	for n, want := range []float64{0, 1, 1, 2, 4, 4, 4, 4} {

@@ -36,8 +36,9 @@ func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*flee
 	})
 }
 
-// Three nodes in creation, for a third each, leave a millionth of a limit of 1 an hour. This rest allows one more node,
-// whose price is bounded by it. It does not allow two: the second node would have no bound and could take any offer.
+// The limit is 1 an hour. Three nodes in creation reserve 0.333333 each, and leave 0.000001. This rest allows one
+// more node, and bounds the price of that node. It does not allow two nodes: the second node would have no price
+// bound and could take any offer.
 func TestTinyRestOfTheLimitAllowsOneNode(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 3, 0.3)
@@ -49,8 +50,9 @@ func TestTinyRestOfTheLimitAllowsOneNode(t *testing.T) {
 	require.Equal(t, 4, c.max("cpu"))
 	err := c.increase("cpu", 2)
 	requireCode(t, codes.ResourceExhausted, err)
-	require.Equal(t, "increase node group cpu: spending.hourly.hard is 1 USD, what runs costs 0 an hour, what is on its "+
-		"way up to 0.999999, and 2e-06 more is asked for", status.Convert(err).Message())
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 1 USD, "+
+		"the running nodes cost 0 an hour, nodes that "+
+		"are being created cost up to 0.999999, and 2e-06 more is requested", status.Convert(err).Message())
 	require.NoError(t, c.increase("cpu", 1))
 	all := func(*fleet.Entry) bool { return true }
 	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price disappears before the instances choose
@@ -59,8 +61,8 @@ func TestTinyRestOfTheLimitAllowsOneNode(t *testing.T) {
 	require.Equal(t, 0.9, rate.Float())
 }
 
-// An offer with a price is too small for a node now, but may become large enough before the instance chooses. Its price
-// therefore counts.
+// An offer with a price is too small for a node now, but may become large enough before the instance chooses. The
+// offer's price therefore counts.
 func TestPriceOfATooSmallOfferCounts(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("dear", 0, 5)
@@ -71,7 +73,7 @@ func TestPriceOfATooSmallOfferCounts(t *testing.T) {
 	require.Equal(t, 3.0, f.published("cpu").Cost.Reserved.Float())
 }
 
-// spender is a group with an hourly limit and two servers, on a market whose prices and room change.
+// spender is a group with an hourly limit and two servers, on a market whose prices and capacity change.
 type spender struct {
 	*testing.T
 	rand    *rand.Rand
@@ -105,7 +107,7 @@ func (s *spender) price(offer int) float64 {
 	return 0.1 + s.rand.Float64()*4
 }
 
-// step makes one random change or call. When obeys is set, CA requests no more than max.
+// step makes one random change or call. If obeys is true, CA requests no more than max.
 func (s *spender) step(obeys bool) {
 	c := s.clients[s.rand.IntN(2)]
 	switch s.rand.IntN(8) {
@@ -143,8 +145,8 @@ func (s *spender) step(obeys bool) {
 	}
 }
 
-// The nodes with a price never exceed the hourly limit while prices and room change, nodes fail and are released,
-// servers restart, and servers use an old market. In half of the cases CA requests no more than max.
+// Prices and capacity change, nodes fail and are released, and servers restart or use old offers. The nodes with a
+// price never exceed the hourly limit. In half of the cases CA requests no more than max.
 func TestHourlyLimitIsNeverExceeded(t *testing.T) {
 	tries, grown := 0, 0
 	for r := range testkit.Cases(t) {

@@ -46,7 +46,7 @@ func TestTemplateHasTheGroupsShapeLabelsAndTaints(t *testing.T) {
 	require.Equal(t, backend.LabelGroup, fleet.LabelGroup, "one word for the group label")
 }
 
-// The template shares no data with the spec. Two calls for labels and taints share none either.
+// The template shares no data with the spec, and the results of two calls for labels and taints share no data.
 func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	s := spec("cpu", 0, 1)
 	s.Labels, s.Taints = map[string]string{"a": "b"}, []corev1.Taint{{Key: "a"}}
@@ -95,7 +95,7 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 	}
 }
 
-// One response serves all concurrent calls. The race detector checks this test.
+// One response serves all concurrent calls. The race detector would find a call that writes to the response.
 func TestTemplateIsSharedSafely(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), spec("cpu", 0, 5)))
 	var wg sync.WaitGroup

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// TLSFiles names the PEM files of mutual TLS. CA supports only plaintext and mutual TLS (CA
+// TLSFiles contains the paths of the PEM files for mutual TLS. CA supports only plaintext and mutual TLS (CA
 // externalgrpc_cloud_provider.go).
 type TLSFiles struct {
 	Cert string // our certificate, with its chain
@@ -28,14 +28,16 @@ type TLSFiles struct {
 	// ClientCA holds the certificates that may sign CA's client certificate. During a rotation it holds the old and the
 	// new certificate.
 	ClientCA string
-	// Anonymous also admits clients without a certificate. Serve then answers only their calls of the expander service.
+	// Anonymous reports whether clients without a certificate may connect. Serve then answers only their calls of the
+	// expander service.
 	Anonymous bool
 }
 
-// TLS returns server credentials that read changed files again, so that a rotated certificate or authority needs no
-// restart. If changed files cannot be used, TLS logs this and keeps the last good ones. A client needs a certificate
-// that ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the
-// subject's common name, compared exactly. Refused clients are logged with the reason and their names.
+// TLS returns server credentials. They read changed files again, so that a new certificate or client CA needs no
+// restart. If changed files cannot be used, the credentials log this and keep using the last good files. A client
+// needs a certificate that ClientCA signed. If allowed is not empty, the certificate must also have one of the
+// allowed names: as a SAN of any kind, or as the common name of its subject. The credentials log each refused client
+// with the reason and the client's names.
 func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	if log == nil {
 		log = slog.Default()
@@ -85,14 +87,14 @@ func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Con
 	}, nil
 }
 
-// allow returns a check that a verified client certificate contains one of the names; without names every certificate
-// is accepted.
+// allow returns a function that accepts a verified client certificate only if the certificate has one of the names.
+// Without names, allow returns nil, and every verified certificate is accepted.
 func allow(names []string) func(tls.ConnectionState) error {
 	if len(names) == 0 {
 		return nil
 	}
 	return func(c tls.ConnectionState) error {
-		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see admission.admit
+		if len(c.PeerCertificates) == 0 { // possible only if ClientAuth allows it; see admission.admit
 			return nil
 		}
 		came := namesOf(c.PeerCertificates[0])
@@ -103,7 +105,7 @@ func allow(names []string) func(tls.ConnectionState) error {
 	}
 }
 
-// namesOf returns the SANs and the common name.
+// namesOf returns the SANs and the common name of a certificate.
 func namesOf(c *x509.Certificate) []string {
 	names := slices.Concat(c.DNSNames, c.EmailAddresses)
 	for _, ip := range c.IPAddresses {
@@ -154,7 +156,7 @@ func (d handshakeLogger) refuse(address net.Addr, err error) {
 	}
 }
 
-// Clone returns a copy that uses the same logger.
+// Clone returns a copy of the credentials. The copy uses the same logger.
 func (d handshakeLogger) Clone() credentials.TransportCredentials {
 	return handshakeLogger{d.TransportCredentials.Clone(), d.log, d.refused}
 }

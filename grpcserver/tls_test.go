@@ -27,7 +27,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Scenario S35. The server's certificate rotates without a restart. The server accepts only a valid client.
+// Scenario S35: the server's certificate rotates without a restart. The server accepts only a valid client.
 func TestTLSRotatesTheServersCertificate(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group that cannot be read does not fail Refresh. The server serves its last snapshot, with the target size as max.
+// A group that cannot be read does not make Refresh fail. The server serves the group's last snapshot, with the
+// target size as max.
 func TestGroupThatCannotBeReadFailsNoRefresh(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 3, 5)))
@@ -90,7 +91,7 @@ func TestStartDoesNotWaitForAnUnreadableGroup(t *testing.T) {
 	})
 }
 
-// A group that does not accept a changed spec keeps its size until it does, even when CA has not called Refresh.
+// A group refuses a changed spec. It keeps its size until it accepts the spec, even if CA does not call Refresh.
 func TestGroupThatRefusesItsSpecKeepsItsSize(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
@@ -160,7 +161,8 @@ func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
 	})
 }
 
-// The outcome of an operation may stay unknown because its group cannot be read. This stops CA for at most two minutes.
+// The outcome of an operation may stay unknown because its group cannot be read. Such an operation stops CA for at
+// most two minutes.
 func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) {
@@ -183,8 +185,8 @@ func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	})
 }
 
-// A group whose history was reverted receives the newer position with CA's Refresh, and starts a new epoch. Until then
-// the server serves its last state.
+// The history of a group was reverted. CA's Refresh brings the group the newer position that the server has seen, and
+// the group starts a new epoch. Until then the server serves the group's last state.
 func TestRevertedGroupStartsANewEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Limits bounds the resources of the counted instances of all groups together; nil means no bound. CA's own
-// --cores-total and --memory-total include virtual nodes too, together with all other nodes.
+// Limits bounds the resources of the counted instances of all groups together. A field that is nil means no bound.
+// CA's own flags --cores-total and --memory-total bound virtual nodes together with all other nodes.
 type Limits struct {
 	Nodes  *int               `json:"nodes,omitempty"`
 	CPU    *resource.Quantity `json:"cpu,omitempty"`
@@ -19,7 +19,7 @@ type Limits struct {
 // Any reports whether any bound is set.
 func (l Limits) Any() bool { return l.Nodes != nil || l.CPU != nil || l.Memory != nil }
 
-// Use sums the resources of counted instances for Limits. The zero value is empty.
+// Use is the sum of the resources of counted instances, which is compared with Limits.
 type Use struct {
 	Nodes       int
 	CPU, Memory resource.Quantity
@@ -38,7 +38,8 @@ func multiple(n int, q resource.Quantity) resource.Quantity {
 	return q
 }
 
-// Over returns the first limit that n more instances of a shape would exceed, with the figures; "" without one.
+// Over returns a text about the first limit that n more instances of a shape would exceed. It returns "" if they
+// would exceed no limit.
 func (l Limits) Over(now Use, n int, shape corev1.ResourceList) string {
 	var more Use
 	more.Add(n, shape)
@@ -64,7 +65,7 @@ func exceeded(name string, limit *resource.Quantity, now, more resource.Quantity
 		more.String())
 }
 
-// Room returns how many more instances of a shape fit: at most atMost, and never less than 0.
+// Room returns how many more instances of a shape the limits permit. The result is at most atMost, and at least 0.
 func (l Limits) Room(now Use, atMost int, shape corev1.ResourceList) int {
 	return sort.Search(max(atMost, 0), func(n int) bool { return l.Over(now, n+1, shape) != "" })
 }

@@ -14,52 +14,52 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// group holds one node group and the server's knowledge about it. Reading its picture needs no lock.
+// group holds one node group and the server's knowledge about it. No lock is needed to read the group's picture.
 type group struct {
 	id    string
 	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
 	// turn serialises the group's mutations: only the holder of this semaphore may send one.
 	turn *semaphore.Weighted
-	// reading serialises the reads of Refresh. A call uses the result of another call's read if that read started later
-	// than the call.
+	// reading serialises the reads of Refresh, see readShared.
 	reading *semaphore.Weighted
 
 	picture  atomic.Pointer[picture]   // nil until the first snapshot
-	readAt   atomic.Pointer[time.Time] // when picture was last known to be valid; nil until the first snapshot
+	readAt   atomic.Pointer[time.Time] // start of the last read that confirmed picture; nil until the first snapshot
 	unusable atomic.Pointer[problem]   // why the last Refresh could not read or configure the group; nil when it could
 
-	limitsReached atomic.Int64 // limits of spending that are already logged
+	limitsReached atomic.Int64 // number of reached limits of spending at the last call of warnOfSpending
 
-	caWaits atomic.Int64 // CA's last max-node-provision-time, in nanoseconds; 0 before the first
+	caWaits atomic.Int64 // the last max-node-provision-time that CA has sent, in nanoseconds; 0 if none
 
 	mu        sync.Mutex     // guards the fields below and the replacement of picture
-	newest    fleet.Position // newest position that a snapshot had or an operation returned
+	newest    fleet.Position // newest position in a snapshot or in the result of an operation
 	newestAt  time.Time      // when newest was set
-	lostAt    time.Time      // not zero: dirty, the outcome of an operation is unknown
-	settlesAt time.Time      // a read that starts at or after this time shows the outcome
-	deletions []*deletion    // waiting for the turn; the call that adds the first one books them
+	lostAt    time.Time      // time since which the outcome of an operation is unknown; zero if known
+	settlesAt time.Time      // a read that starts at this time or later shows the outcome
+	deletions []*deletion    // they wait for the turn; the call that adds the first one starts releaseWaiting
 }
 
-// picture is a snapshot of a group with indexes. It is never changed once stored.
+// picture is the last snapshot of a group that the server has read, with indexes. A stored picture never changes.
 type picture struct {
 	fleet.Snapshot
 	counting map[string]struct{} // names of the instances that count
-	on       map[string]int      // number of instances of each provider
-	waiting  int                 // number of counting instances without a provider
-	// left maps the names of instances that counted in earlier pictures to the times of their release. Entries are dropped
-	// after releasedFor.
+	on       map[string]int      // number of instances on each provider
+	waiting  int                 // number of instances that count and have no provider
+	// left contains the instances that counted in earlier pictures and are released: by name, the time of the
+	// release. Entries are dropped after releasedFor.
 	left map[string]time.Time
 }
 
-// releasedFor is the time for which CA may still list the placeholder of an instance that was released. CA keeps the
-// answer of NodeGroupNodes for two minutes (CA clusterstate/utils/node_instances_cache.go). In each loop CA logs two
-// warnings for each listed instance that has no group.
+// releasedFor is the time for which the server still knows the group of a released instance that has no Node. CA may
+// still list such an instance, because it keeps the answer of NodeGroupNodes for two minutes (CA
+// clusterstate/utils/node_instances_cache.go). If CA lists an instance that has no group, it logs two warnings in
+// each loop.
 const releasedFor = 3 * time.Minute
 
 type problem struct{ error }
 
-// errLostHistory means that a group's position is behind the position that this server has seen.
+// errLostHistory means that a group's position is behind a position that this server has already seen.
 var errLostHistory = errors.New("the group's workflow lost history (it was reset, or Temporal was restored from a " +
 	"backup): the group rebuilds its state from the existing objects")
 
@@ -95,8 +95,8 @@ func (p *picture) counts(name string) bool {
 	return ok
 }
 
-// releasedWith returns the instances that no longer count in the next picture and stopped counting less than
-// releasedFor ago, with the times of their release.
+// releasedWith returns the instances that were released less than releasedFor ago, with the times of their release.
+// An instance is released if it counted in p or in an earlier picture, and does not count in the picture next.
 func (p *picture) releasedWith(next *picture, now time.Time) map[string]time.Time {
 	if p == nil {
 		return nil
@@ -123,7 +123,7 @@ func (p *picture) released(name string, now time.Time) bool {
 	return ok && now.Sub(at) < releasedFor
 }
 
-// readSince reports whether a read that started after t has confirmed the picture.
+// readSince reports whether a read that started after t has confirmed or replaced the picture.
 func (g *group) readSince(t time.Time) bool {
 	at := g.readAt.Load()
 	return at != nil && at.After(t)
@@ -149,8 +149,9 @@ func (g *group) advance(at fleet.Position) {
 	}
 }
 
-// storeSnapshot stores a snapshot. began is the time at which its read started. It returns errLostHistory when the
-// snapshot is older than a position that this server had seen before began. After an error the picture is unchanged.
+// storeSnapshot stores a snapshot. began is the time at which the read of the snapshot started. If this server had
+// already seen a newer position at this time, storeSnapshot returns errLostHistory. When it returns an error, the
+// picture is unchanged.
 func (g *group) storeSnapshot(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
 		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
@@ -163,18 +164,18 @@ func (g *group) storeSnapshot(s fleet.Snapshot, began time.Time) error {
 		return fmt.Errorf("read group %s: its position %s/%d is behind %s/%d: %w",
 			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errLostHistory)
 	}
-	if s.Revision == 0 { // published by a new group before it has listed the existing objects
+	if s.Revision == 0 { // a new group publishes this before it has listed the existing objects
 		return fmt.Errorf("read group %s: %w", g.id,
 			fleet.Refuse(fleet.RefusedNotInitialised, "it is rebuilding its state from the existing objects"))
 	}
-	if !older { // an older snapshot was read while an operation ran
+	if !older { // an older snapshot is ignored: an operation returned a newer position during the read
 		g.store(s, began)
 	}
 	return nil
 }
 
-// store replaces the picture when s is newer. It makes the group no longer dirty when the read of s started at or after
-// settlesAt.
+// store replaces the picture when s is newer. If the read of s started at or after settlesAt, the group is no longer
+// dirty.
 func (g *group) store(s fleet.Snapshot, began time.Time) {
 	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
@@ -190,7 +191,7 @@ func (g *group) store(s fleet.Snapshot, began time.Time) {
 	}
 }
 
-// markUnknown makes the group dirty: an operation may still run until settlesAt.
+// markUnknown makes the group dirty. An operation whose outcome is unknown may still run until settlesAt.
 func (g *group) markUnknown(settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -202,15 +203,15 @@ func (g *group) markUnknown(settlesAt time.Time) {
 	}
 }
 
-// markKnown makes the group no longer dirty, because the operation whose answer was lost is known to have run.
+// markKnown ends the dirty state of the group: the operation whose answer was lost has certainly run.
 func (g *group) markKnown() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lostAt, g.settlesAt = time.Time{}, time.Time{}
 }
 
-// dirty returns the time since which the outcome of an operation is unknown, and the earliest start of a read that
-// shows this outcome. Both are zero when all outcomes are known.
+// dirty returns two times. The outcome of an operation is unknown since the first. A read that starts at the second
+// or later shows this outcome. Both are zero when all outcomes are known.
 func (g *group) dirty() (since, settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,7 +223,7 @@ func (g *group) isDirty() bool {
 	return !since.IsZero()
 }
 
-// lists reports whether the snapshot lists the instance, counting or not.
+// lists reports whether the snapshot contains the instance, also if the instance does not count.
 func (p *picture) lists(name string) bool {
 	return slices.ContainsFunc(p.Instances, func(i fleet.InstanceView) bool { return i.Name == name })
 }

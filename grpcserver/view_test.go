@@ -86,7 +86,8 @@ func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// A lost operation may run until it expires. A read before its expiry must not mark the group clean.
+// An operation whose answer is lost may still run until it expires. The group stays dirty after a read before the
+// expiry.
 func TestGroupStaysDirtyUntilTheOperationExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 6 * time.Second} })
@@ -118,8 +119,8 @@ func TestEarlyReadLeavesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// A mutation arrives while the outcome of a lost mutation is unknown. The group decides about it, but it does not make
-// the group clean.
+// A mutation arrives while the outcome of a lost mutation is unknown. The group decides about the new mutation, but
+// the group stays dirty.
 func TestMutationDoesNotCleanADirtyGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 3))
@@ -145,7 +146,8 @@ func TestLateBookingIsNotTakenForTheNextOperation(t *testing.T) {
 	})
 }
 
-// A deletion is idempotent, so the server finds the result of a lost answer by the deleted names.
+// When the answer of a deletion is lost, the server looks in the snapshot for the names of the deleted instances.
+// This shows the result.
 func TestLostDeletionIsFoundByItsNames(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
@@ -174,7 +176,8 @@ func TestMutationsOfAGroupWait(t *testing.T) {
 	})
 }
 
-// A snapshot that was read before a mutation arrives after it. It does not undo the mutation in the view.
+// A snapshot is read before a mutation, and arrives after the mutation. The snapshot does not undo the mutation in
+// the view.
 func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spec("cpu", 0, 5))

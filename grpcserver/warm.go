@@ -10,19 +10,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These constants are the intervals and bounds of keeping the view up to date.
+// These constants are the intervals and bounds of the view's updates.
 const (
-	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's have their own deadline
+	refreshTimeout = 5 * time.Second  // for refreshes by KeepWarm and Start; a refresh by CA has CA's deadline
 	refreshEvery   = 20 * time.Second // while CA does not call
 	retryFirst     = 250 * time.Millisecond
 	retryMax       = 5 * time.Second
 	freshFor       = 60 * time.Second // see Fresh
-	// standbyAfter is the time without a Refresh by CA after which this server is a standby. A server that CA has never
-	// called is a standby too.
+	// standbyAfter is a time without a Refresh by CA. When it has passed, this server is a standby: CA uses another
+	// replica. A server that CA has never called is a standby too.
 	standbyAfter = 2 * time.Minute
 )
 
-// Start loads the view: it refreshes until a refresh succeeds, and returns an error only when ctx ends first.
+// Start loads the view: it tries to refresh until a refresh succeeds. It returns an error only when ctx ends first.
 func (s *Server) Start(ctx context.Context) error {
 	for next := retryFirst; ; next = min(2*next, retryMax) {
 		err := s.refreshInTime(ctx)
@@ -36,12 +36,13 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// KeepWarm loads the view and refreshes it until ctx ends. After each attempt it calls after, unless after is nil.
+// KeepWarm loads the view and refreshes it until ctx ends. If `after` is not nil, KeepWarm calls it at the end of
+// each attempt.
 func (s *Server) KeepWarm(ctx context.Context, after func()) {
 	retry := retryFirst
 	s.beat()
 	for {
-		if s.standby() { // CA may switch to this server in the middle of a loop, and must find its groups
+		if s.standby() { // CA may switch to this server in the middle of a loop, and must find the configured groups
 			s.reread()
 		}
 		err := s.refreshInTime(ctx)
@@ -76,11 +77,11 @@ func (s *Server) allUsable() bool {
 	return !slices.ContainsFunc(s.roster.Load().list, func(g *group) bool { return g.unusable.Load() != nil })
 }
 
-// aliveFor bounds the time of one iteration of KeepWarm: three times its normal time.
+// aliveFor bounds the time of one iteration of KeepWarm. It is three times the longest normal time.
 const aliveFor = 3 * (refreshEvery + refreshTimeout)
 
-// Alive returns an error when the loop of KeepWarm hangs or never started, which only a restart repairs. Failed
-// refreshes do not count.
+// Alive returns an error when the loop of KeepWarm hangs or has never started. Only a restart of the server repairs
+// this. Alive returns nil while refreshes fail.
 func (s *Server) Alive() error {
 	at := s.triedAt.Load()
 	if at == nil {

@@ -54,8 +54,8 @@ func TestHugePagesDoNotChangeOtherPrices(t *testing.T) {
 	require.InEpsilon(t, price(spec("web", 0, 5)), price(spec("web", 0, 5), db), 0.5)
 }
 
-// A pod with a few huge pages on an expensive node does not make this node cheaper than a cheap node that is full of
-// pods.
+// One option is an expensive node with huge pages, for a tiny pod that uses a few huge pages. The other option is a
+// cheap node that is full of pods. The expander chooses the cheap node.
 func TestFewHugePagesDoNotJustifyAnExpensiveNode(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 20, 1)

@@ -11,25 +11,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// These are the fields of the second wire generation, which our compiled messages do not have. CA up to 1.34.1 uses the
-// first generation only, CA from 1.35 on the second only, and versions in between use both.
+// These constants are field numbers. CA's messages have two generations of fields. CA up to 1.34.1 uses only the
+// first generation, CA from 1.35 on uses only the second, and versions in between use both. Our compiled messages do
+// not have these fields of the second generation.
 const (
-	// fieldNodeBytes is NodeGroupTemplateNodeInfoResponse.nodeBytes, in addition to nodeInfo = 1. CA panics when the field
-	// that it reads is missing.
+	// fieldNodeBytes is NodeGroupTemplateNodeInfoResponse.nodeBytes; the first generation has nodeInfo = 1. CA panics
+	// when the field that it reads is missing.
 	fieldNodeBytes protowire.Number = 2
 	// fieldProvisionTime is NodeGroupAutoscalingOptions.MaxNodeProvisionTime, a protobuf Duration (options.go).
 	fieldProvisionTime protowire.Number = 10
-	// These are the times of PricingNodePriceRequest and PricingPodPriceRequest as protobuf Timestamps, and the pod of
-	// PricingPodPriceRequest as bytes (price.go).
+	// These fields contain the times of PricingNodePriceRequest and PricingPodPriceRequest as protobuf Timestamps,
+	// and the pod of PricingPodPriceRequest as bytes (price.go).
 	fieldNodeStart, fieldNodeEnd              protowire.Number = 4, 5
 	fieldPodStart, fieldPodEnd, fieldPodBytes protowire.Number = 5, 6, 4
-	// fieldOptionPod is Option.podBytes of CA's expander, in addition to pod = 4 (expander.go).
+	// fieldOptionPod is Option.podBytes of CA's expander; the first generation has pod = 4 (expander.go).
 	fieldOptionPod protowire.Number = 5
 )
 
-// templateResponse returns the template in both wire generations. The upstream message has only the first generation's
-// field, so the second generation's field is written as an unknown field. All calls share the response, so a caller
-// must not change it.
+// templateResponse returns the template in the fields of both generations. The compiled message has only the field of
+// the first generation. Therefore templateResponse writes the field of the second generation as an unknown field. All
+// calls share the response, so a caller must not change it.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := template.Of(spec.InstanceSpec)
 	raw, err := node.Marshal()
@@ -41,15 +42,15 @@ func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoRe
 	return response, nil
 }
 
-// These are CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass). They change only CA's
-// messages.
+// These constants are CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass). CA uses the class
+// only in its messages.
 const (
 	classOutOfResources = 1
 	classOther          = 99
 )
 
-// toInstance converts an instance for CA. The state is never "unspecified", because CA drops the error info of such an
-// instance.
+// toInstance converts an instance for CA. The state in the result is never "unspecified", because CA would drop the
+// error info of such an instance.
 func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	status := &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceCreating}
 	switch v.State {
@@ -58,14 +59,15 @@ func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	case fleet.StateDeleting:
 		status.InstanceState = protos.InstanceStatus_instanceDeleting
 	case fleet.StateCreating:
-		if v.Phase == fleet.Failed { // a failed attempt is not an error for CA while another attempt follows
+		if v.Phase == fleet.Failed { // CA sees no error of an attempt that another attempt follows
 			status.ErrorInfo = toErrorInfo(v.Failure)
 		}
 	}
 	return &protos.Instance{Id: v.ID(group), Status: status}
 }
 
-// toErrorInfo converts a failure for CA. The code is never empty, because CA treats an empty code as "no error".
+// toErrorInfo converts a failure for CA. The code in the result is never empty, because CA treats an empty code as
+// "no error".
 func toErrorInfo(f *fleet.Failure) *protos.InstanceErrorInfo {
 	if f == nil || f.Code == "" {
 		f = fleet.NewFailure(fleet.CodeInternal, "", "", "failed without a recorded reason")

@@ -17,7 +17,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// The costs of a group are kept after its history, the group itself, or the hub's history is lost.
+// The costs of a group stay known when the group's history, the whole group, or the hub's history is lost.
 func TestCostsSurviveLostGroupsAndHistories(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, func(g *fleet.GroupSpec) { g.Spending = &money.Spending{Account: "team"} })

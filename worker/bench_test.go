@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// BenchmarkBooking measures an IncreaseSize and a DeleteNodes. Each is one update of a running group. The benchmark
-// compares them with a plain read of the same workflow, and prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkBooking measures the durations of an IncreaseSize and a DeleteNodes. Each is one update of a running
+// group. The benchmark compares them with a plain read of the same workflow, and prints BENCH <name> <value> <unit>
+// <ratio> <against>.
 func BenchmarkBooking(b *testing.B) {
 	s := newScene(b, 0, func(g *fleet.GroupSpec) { g.Max = 1000 })
 	s.ctx = context.Background()

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// skewed returns a client. Its worker receives scheduled times that are older than they are, as if the worker's clock
-// were ahead.
+// skewed returns a client for a worker. In Temporal's answers, it makes the scheduled times of activities older by
+// the duration `ahead`, as if the worker's clock were ahead.
 func skewed(t *testing.T, ahead time.Duration) client.Client {
 	t.Helper()
 	older := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,

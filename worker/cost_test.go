@@ -13,8 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Each node costs the price of its offer, also after Temporal has lost the group. Spending limits apply to booked and
-// to chosen nodes. The first provider has four places at the price 1, the second has four at the price 2.
+// Each node costs the price of its offer, also after Temporal has lost the group. Spending limits apply to booked
+// nodes, and to nodes that have chosen an offer. The first provider can have four nodes at the price 1, the second
+// four nodes at the price 2.
 func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	t.Parallel()
 	hard := 4.0

@@ -28,7 +28,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Secrets that the test writes into files. A provider repeats the token in its answer.
+// These are secrets that the test writes into files. A provider repeats the token in its answer.
 const (
 	plantedLabel = "planted-in-a-label"
 	plantedError = "planted-in-an-error"
@@ -154,7 +154,7 @@ func readDatabase(t *testing.T, path string) (all rows) {
 	return all
 }
 
-// has reports whether a text is in the database, either in plain form, compressed, or in a payload that the keys
+// The method `has` reports whether a text is in the database: in plain form, compressed, or in a payload that the keys
 // decrypt.
 func (r rows) has(keys *codec.Codec, text string) bool {
 	for _, value := range r {

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The first provider refuses, hangs or is dead at a stage, and the instance becomes Ready on the second provider. When
-// the first provider is healthy again, it has no object of ours.
+// The first provider refuses, hangs or is dead at one stage of the scale-out, and the instance becomes Ready on the
+// second provider. When the first provider is healthy again, it has no object of ours.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	quick := func(g *fleet.GroupSpec) {
@@ -67,8 +67,8 @@ func TestLastFailureReachesCA(t *testing.T) {
 	s.empty()
 }
 
-// The step's budget ends before the budget of the peering, which all holds share. The failure names the stage for which
-// the peering waits.
+// A peering hangs at a stage. All holds of the provider share the peering's budget. The budget of an instance's step
+// ends earlier, and the failure of the instance names the stage.
 func TestTimeoutNamesTheStageOfThePeering(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(15) })

@@ -53,11 +53,12 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// never is the interval after which drivers repeat their acquire. It is longer than any wait of a test, because an
-// answer must arrive without a repetition.
+// The variable `never` contains the intervals after which drivers repeat an acquire (a request for a hold on a
+// provider). These intervals are longer than any wait of a test, because an answer must arrive without a repetition.
 var never = []time.Duration{time.Hour, time.Hour, time.Hour}
 
-// asking shortens the interval of a repeated acquire for a test of the repetition. No other test may run concurrently.
+// asking shortens the interval at which a driver repeats an acquire. Only the test of this repetition uses it. No
+// other test may run concurrently.
 func asking(t *testing.T) {
 	before := fleet.ResendAfter
 	t.Cleanup(func() { fleet.ResendAfter = before })
@@ -116,8 +117,8 @@ func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func(
 	return func() { _ = server.Stop() }
 }
 
-// neverLeads prevents a worker from leading its hub, so that it does not observe. The steps under test must make the
-// repairs, not a round of the observer. A scene that needs rounds has its own hub, see newHubScene.
+// neverLeads prevents a worker from leading its hub, so that the worker does not run the observer. All repairs then
+// come from the steps under test. A scene that needs rounds has its own hub, see newHubScene.
 func neverLeads(ctx context.Context, _ func(context.Context)) { <-ctx.Done() }
 
 func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
@@ -141,8 +142,8 @@ type scene struct {
 
 var scenes atomic.Int64
 
-// quick lists the tests of this package that also run with -short. They cover a life, a kill, a refusal and a recovery.
-// The other tests take minutes.
+// quick lists the tests of this package that also run with -short. They cover the life of an instance, a killed
+// worker, refusals and a recovery. The other tests take minutes.
 var quick = []string{
 	"TestLifeOfAnInstance", "TestWorkerKilledWhilePeering", "TestLastFailureReachesCA",
 	"TestTerminatedGroupRecoversFromObjects", "TestRefusedOperationsChangeNothing",
@@ -154,7 +155,7 @@ func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	return newSceneOf(t, newID(), "", n, change...)
 }
 
-// newHubScene makes a scene with its own hub, whose worker observes.
+// newHubScene makes a scene with its own hub. The scene's worker runs the observer.
 func newHubScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	id := newID()
@@ -298,7 +299,7 @@ func (s *scene) snapshot() fleet.Snapshot {
 	return snap
 }
 
-// until waits until the group's snapshot meets the condition.
+// The method `until` waits until the group's snapshot meets the condition.
 func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapshot {
 	s.t.Helper()
 	var last seen[fleet.Snapshot]
@@ -369,8 +370,8 @@ func (s *scene) knobs(n int, k sim.Knobs) {
 	require.NoError(s.t, s.world.SetKnobs(s.ctx, s.providers[n], k))
 }
 
-// Limit and interval of the tests' waits for conditions. The limit is shorter than the two minutes after which a group
-// checks a silent driver.
+// waitLimit and waitTick are the limit and the interval of the tests' waits for conditions. The limit is shorter than
+// the two minutes after which a group checks a silent driver.
 const (
 	waitLimit = 100 * time.Second
 	waitTick  = 20 * time.Millisecond

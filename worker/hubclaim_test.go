@@ -52,17 +52,21 @@ func TestHubBelongsToOneCluster(t *testing.T) {
 	server := flow.NewGroups(s.temporal, s.hub, s.queue)
 	server.OfCluster("another")
 	for verb, call := range map[fleet.Verb]func() error{
-		fleet.Grow:    func() error { _, err := server.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err },
-		fleet.Pause:   func() error { _, err := server.Pause(s.ctx, s.spec.ID, true); return err },
-		fleet.Release: func() error { _, err := server.Release(s.ctx, s.spec.ID, []string{"x"}, fleet.Position{}); return err },
-		fleet.Shrink: func() error { // this position says that the group's history was reverted
+		fleet.Grow:  func() error { _, err := server.Grow(s.ctx, s.spec.ID, 1, 0, fleet.Position{}); return err },
+		fleet.Pause: func() error { _, err := server.Pause(s.ctx, s.spec.ID, true); return err },
+		fleet.Release: func() error {
+			_, err := server.Release(s.ctx, s.spec.ID, []string{"x"}, fleet.Position{})
+			return err
+		},
+		fleet.Shrink: func() error { // this position means that the group's history was reverted
 			_, err := server.Shrink(s.ctx, s.spec.ID, 1, fleet.Position{Epoch: before.Epoch, Revision: before.Revision + 1000})
 			return err
 		},
 	} {
 		err := call()
 		require.True(t, fleet.IsRefused(err, fleet.RefusedOtherCluster), "%s: %v", verb, err)
-		require.ErrorContains(t, err, "belongs to the cluster with UID "+uid, "and the caller is in the cluster with UID another")
+		require.ErrorContains(t, err, "belongs to the cluster with UID "+uid+", and the caller is in the cluster with UID "+
+			"another")
 	}
 	require.Equal(t, before.Revision, s.snapshot().Revision)
 	server.OfCluster(uid)
@@ -113,8 +117,8 @@ func TestWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
 }
 
-// An operator gives a hub to another cluster in several calls. A worker of the former cluster, whose observer claims
-// the hub in each round, cannot claim it between two calls.
+// An operator gives a hub to another cluster in several calls. The observer of a worker of the former cluster claims
+// the hub in each round. It cannot claim the hub between two of these calls.
 func TestFormerClusterCannotReclaimTheHub(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -128,8 +132,8 @@ func TestFormerClusterCannotReclaimTheHub(t *testing.T) {
 	require.Equal(t, workflows.HubState{Cluster: "second"}, state)
 }
 
-// claimsBetween is a Temporal client with a worker of the former cluster, which claims the hub after each call that
-// changes it.
+// claimsBetween is a Temporal client. After each call that changes the hub, a worker of the former cluster claims the
+// hub.
 type claimsBetween struct {
 	flow.Temporal
 	former *flow.Hub

@@ -54,8 +54,8 @@ func documentedLevers(t *testing.T) *levers {
 	return l
 }
 
-// pull runs a documented command and returns the output. It replaces the placeholders of the command by names of the
-// scene.
+// pull runs a documented command and returns the output. It replaces the placeholders of the command with names of
+// the scene.
 func (l *levers) pull(s *scene, command string, instead ...string) string {
 	s.t.Helper()
 	l.mu.Lock()
@@ -114,7 +114,7 @@ func cancelPeering(t *testing.T, l *levers) {
 	require.Equal(t, s.providers[1], s.allIn(fleet.Ready, 1).Instances[0].Provider)
 }
 
-// has returns an error when the text lacks one of the words.
+// The function `has` returns an error when the text lacks one of the words.
 func has(text string, words ...string) error {
 	for _, w := range words {
 		if !strings.Contains(text, w) {
@@ -159,8 +159,8 @@ func cancelScaleIn(t *testing.T, l *levers) {
 	s.empty()
 }
 
-// failedOutOfReach makes an instance fail whose slice is on a provider that is then unreachable. The undo of the
-// instance runs and waits.
+// failedOutOfReach creates an instance with a slice and then makes its provider unreachable, so that the instance
+// fails. The undo of the instance runs and waits.
 func (s *scene) failedOutOfReach() (name string) {
 	s.t.Helper()
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})

@@ -109,8 +109,8 @@ func (s *scene) unregister(namespace string) {
 	require.NoError(s.t, err)
 }
 
-// known waits until Temporal accepts queries by our attributes. When want is false, it waits until Temporal refuses
-// them.
+// known waits until Temporal accepts queries by our attributes. If the parameter want is false, it waits until
+// Temporal refuses such queries.
 func (s *scene) known(want bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -137,7 +137,8 @@ func TestWorkerWithoutSearchAttributesWorks(t *testing.T) {
 }
 
 // A worker that sets the attributes waits until they are registered, and reports the missing ones. When an
-// administrator removes them later, no start is lost, because the group repeats the start until they exist again.
+// administrator removes the attributes later, the group repeats each start until the attributes exist again, so no
+// start is lost.
 func TestWorkerWaitsForSearchAttributes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

@@ -68,7 +68,8 @@ func (s *scene) events(id string, kind enums.EventType) (n int) {
 	return n
 }
 
-// waited returns the longest time for which an activity of the workflow had no slot, or had no place on its provider.
+// waited returns the longest time for which an activity of the workflow waited for a slot of the worker or of the
+// provider.
 func (s *scene) waited(id string) (most time.Duration) {
 	s.t.Helper()
 	scheduled := map[int64]time.Time{}
@@ -91,7 +92,8 @@ func (s *scene) waited(id string) (most time.Duration) {
 // their slots.
 const heldUpBy = 5 * time.Second
 
-// Two hundred instances are created concurrently on one provider without a peering, by one worker.
+// One worker creates two hundred instances concurrently, on one provider without a peering. All become Ready at their
+// first attempt.
 func TestTwoHundredInstancesOnOneProviderBecomeReady(t *testing.T) {
 	const n = 200
 	s := newScene(t, 1, small(n)).work(slots(50))
@@ -197,7 +199,7 @@ func (s *scene) visit(stuck int) {
 	}
 }
 
-// blind is a backend whose lists do not return while shut is set.
+// blind is a backend whose lists do not return while shut is true.
 type blind struct {
 	backend.Backend
 	shut *atomic.Bool
@@ -214,8 +216,8 @@ func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	return b.Backend.List(ctx, group)
 }
 
-// A group inspects the objects that exist, which takes forever, and receives differences all the time. It still
-// continues as new, and the inspection continues in the next run.
+// A group's inspection of the existing objects does not end, and the group receives differences all the time. The
+// group still continues as new, and the inspection continues in the next run.
 func TestGroupContinuesAsNewDuringAnInspection(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).shortRuns()

@@ -47,9 +47,9 @@ func (s *scene) temporalOf(address, dir string) (stop func()) {
 }
 
 // Temporal's whole database is lost while one node is Ready, one is being drained and one is being created. The group
-// is paused, and its only provider is cordoned. The groups adopt the nodes that exist in their state: the Ready node
-// keeps its id, the drain of the second node continues, and the third node becomes Ready or is undone. Pause and cordon
-// are lost, so another node is created. Instances without an object are lost too. No name is used twice.
+// is paused, and its only provider is cordoned. The new group adopts the existing nodes in their states: the Ready
+// node keeps its id, the drain of the second node continues, and the third node becomes Ready or is undone. Pause and
+// cordon are lost, so another node is created. Instances without an object are lost too. No name is used twice.
 func TestLostDatabaseIsRebuiltFromObjects(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
@@ -139,7 +139,7 @@ func TestRoundsOfANewLeaderTakeEffect(t *testing.T) {
 	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)
 	defer cancel()
 	require.ErrorContains(t, s.observer.RoundNow(ctx), "higher term")
-	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it gives other workers a minute to take the lead
+	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // the former leader gives other workers a minute to lead
 	defer cancel()
 	require.NoError(t, s.observer.RoundNow(again))
 	name := s.failedOutOfReach()

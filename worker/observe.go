@@ -93,8 +93,8 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 	}
 }
 
-// observed implements market.Observed: it adds the providers that this worker's scale-outs chose recently to the
-// observer's data.
+// observed implements market.Observed. It combines the observer's data with the providers that this worker's
+// scale-outs chose recently.
 type observed struct {
 	*observer.Observer
 	steps *activities.Activities

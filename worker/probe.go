@@ -23,8 +23,8 @@ func probe(url string) func(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("probe: %w", err)
 		}
-		// The probe opens a new connection, because a kept one does not prove that the network works now. A redirect counts
-		// as an answer and is not followed.
+		// The probe opens a new connection, because an old connection does not prove that the network works now. A
+		// redirect counts as an answer and is not followed.
 		once := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		response, err := once.Do(request)

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Environment of a worker process. The process runs this test binary again, so that a test can kill it.
+// These are the environment variables of a worker process. The process runs this test binary again, so that a test
+// can kill it.
 const (
 	envWorld    = "WORKER_TEST_WORLD"
 	envQueue    = "WORKER_TEST_QUEUE"
@@ -50,10 +51,10 @@ func (s *scene) spawn() (kill func()) {
 	return s.spawnAt(devServer)
 }
 
-// spawnAt is spawn with the scene's own Temporal.
+// spawnAt is like spawn, but the worker uses the Temporal server at this address.
 func (s *scene) spawnAt(temporal string, env ...string) (kill func()) {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers use these intervals
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // -record decides the intervals of its drivers
 	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr

@@ -66,7 +66,7 @@ func TestCancelledGroupDoesNotStopItsDrivers(t *testing.T) {
 }
 
 // An operator cancels a provider's entity while its peering is being established. The peering continues, and the
-// waiting instance repeats its acquire.
+// waiting instance repeats its request for a hold.
 func TestPeeringContinuesWithoutItsProviderWorkflow(t *testing.T) {
 	asking(t)
 	s := newScene(t, 1).work()
@@ -81,7 +81,8 @@ func TestPeeringContinuesWithoutItsProviderWorkflow(t *testing.T) {
 }
 
 // A group is terminated and started again within the same second. The two runs never give the same name to two
-// instances (invariant I2), because each run has its own epoch, counted in seconds.
+// instances (invariant I2), because each run has its own epoch. An epoch is named after the second in which it
+// begins. If another run has used this second, the epoch gets a later one.
 func TestRunsWithinOneSecondHaveDifferentEpochs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -95,8 +96,8 @@ func TestRunsWithinOneSecondHaveDifferentEpochs(t *testing.T) {
 	s.configure()
 }
 
-// A provider loses its history, and its policy is to keep the peering forever. The comparison starts its entity again.
-// The entity reads the offers, and keeps the peering.
+// A provider loses its history, and its policy is to keep the peering forever. A round of the observer starts the
+// provider's entity again. The entity reads the offers, and keeps the peering.
 func TestRecoveredProviderKeepsThePeering(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -136,8 +137,9 @@ func TestRecoveredGroupStopsScaleOutOfReleasedInstance(t *testing.T) {
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
-	// A slice alone does not show the booking. Two rounds in a row find that the instance is unknown. A group that starts
-	// in the second of the booking begins one more epoch first, because it has not assigned this name of its epoch.
+	// The slice does not contain the booking, so two rounds in a row must find that the group does not know the
+	// instance. If the new group has started in the second of the booking, its epoch equals the epoch in the
+	// instance's name. The group then first begins a new epoch, because it has not assigned this name itself.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
 		s.observe()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {
@@ -184,7 +186,7 @@ func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
 }
 
 // A group loses its history while a scale-out without objects waits for its peering. When the scale-out reports, the
-// group adopts its instance in its state, and the hold does not stay forever.
+// group adopts the instance in the reported state. The hold is released when the instance is released.
 func TestForgottenScaleOutIsAdopted(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
@@ -210,7 +212,8 @@ func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	s.empty()
 }
 
-// A group loses its history, and only the hold of one of its instances is left. Two comparisons find the hold.
+// A group loses its history, and only the hold of one of its instances is left. Two rounds of the observer find the
+// hold, and the provider releases it.
 func TestHoldWithoutABookingIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
@@ -270,8 +273,8 @@ func TestCancelledScaleInIsStuckAfterACompletedStep(t *testing.T) {
 	s.empty()
 }
 
-// deaf is a backend whose Drain ignores its cancellation. It closes the channel begun at its start. When the channel
-// let is closed, it ends without having drained.
+// deaf is a backend whose Drain ignores its cancellation. When Drain starts, it closes the channel `begun`. When the
+// test closes the channel `let`, Drain ends without having drained the node.
 type deaf struct {
 	backend.Backend
 	begun, let chan struct{}
@@ -289,8 +292,8 @@ func (d deaf) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Prog
 	return &backend.StageError{Stage: backend.StageDrain, Message: "a pod is left", Err: context.DeadlineExceeded}
 }
 
-// An operator cancels a scale-in. Before its drain receives the cancellation, the drain ends a pass with pods left.
-// This does not count as a drain whose budget is used up, so the pods stay.
+// An operator cancels a scale-in. Before the drain receives the cancellation, one of its passes ends while pods are
+// left. The drain has not used up its budget, so these pods stay.
 func TestCancelledDrainEvictsNoPodByForce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// slow is a backend with a removal that has not yet noticed that the peering is in use again.
+// slow is a backend. If the peering is in use again, its RemovePeering hangs until it is cancelled.
 type slow struct{ backend.Backend }
 
 func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backend.Progress) error {
@@ -28,8 +28,8 @@ func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backen
 	return err
 }
 
-// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade. The removal does not interfere with the
-// peering of the next node.
+// The removal of a peering (workflow unpeering/<id>) hangs. The provider's entity is terminated in the meantime. The
+// removal does not interfere with the peering of the next node.
 func TestRecoveredProviderEndsARunningRemoval(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work(func(o *worker.Options) { o.Backend = slow{o.Backend} })
@@ -56,8 +56,7 @@ func TestRecoveredProviderEndsARunningRemoval(t *testing.T) {
 		})
 }
 
-// firstRun returns the number at which the count of a provider's peering runs begins. It depends on the start of the
-// entity.
+// firstRun returns the number of a provider's first peering run. This number depends on the start time of the entity.
 func (s *scene) firstRun(n int) (run int) {
 	s.t.Helper()
 	history := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[n])), "", false,

@@ -30,8 +30,8 @@ import (
 // it.
 var record = flag.Bool("record", false, "write histories to workflows/testdata/histories")
 
-// recorded lists, by test, the scenes whose histories are kept. Together they cover every workflow, with the outcomes
-// done, failed, cancelled and undone.
+// recorded maps the name of each test to the name of the scene whose history is kept. Together they cover every
+// workflow, with the outcomes done, failed, cancelled and undone.
 var recorded = map[string]string{
 	"TestLifeOfAnInstance":                                 "life",
 	"TestTimeoutNamesTheStageOfThePeering":                 "failed",
@@ -41,7 +41,7 @@ var recorded = map[string]string{
 	"TestRecoveredGroupStopsScaleOutOfReleasedInstance":    "recovered",
 	"TestFailover/refuses_the_slice":                       "refused",
 	"TestContinueAsNewAppliesEachOperationOnce":            "continued",
-	"TestRecoveredProviderKeepsThePeering":                 "kept", // with comparisons
+	"TestRecoveredProviderKeepsThePeering":                 "kept", // with rounds of the observer
 	"TestInstanceReleasedInEachPhaseLeavesNothing/joining": "released-while-joining",
 }
 
@@ -122,7 +122,7 @@ func (s *scene) oneTimer(id string, h *history.History) {
 // keptRuns is the number of histories that a scene keeps of each kind of workflow. It keeps the newest.
 const keptRuns = 2
 
-// keep writes a history to a file when record is set.
+// keep writes a history to a file if the flag record is set.
 func (s *scene) keep(h *history.History) {
 	scene, ok := recorded[s.t.Name()]
 	if !*record || !ok {

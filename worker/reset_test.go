@@ -39,14 +39,14 @@ func (s *scene) resetTo(id, run string, task int64, out ...enums.ResetReapplyExc
 	require.NoError(s.t, err)
 }
 
-// scheduled picks the first activity of that name.
+// scheduled picks the event that schedules the first activity of that name.
 func scheduled(name string) func(*history.HistoryEvent) bool {
 	return func(e *history.HistoryEvent) bool {
 		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == name
 	}
 }
 
-// another waits until the run has ended by the reset and the group has started another run.
+// The method `another` waits until the reset has ended the run and the group has started another run.
 func (s *scene) another(id, run string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -72,7 +72,7 @@ func TestResetScaleOutOfAReadyInstanceKeepsItsNode(t *testing.T) {
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
 	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameJoin))
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it sends its view and ends
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it reports its state and ends
 	require.Never(t, func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts().Ready != 1
@@ -91,7 +91,7 @@ func TestResetGroupRebuildsFromObjects(t *testing.T) {
 	require.NoError(t, err)
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
-	<-ctx.Done() // Temporal delivers the booking again to the run after the reset, when it is too late
+	<-ctx.Done() // the booking has expired when Temporal delivers it again after the reset
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})

@@ -60,8 +60,8 @@ func (s *scene) lastTask(id, run string, pick func(*history.HistoryEvent) bool) 
 	return last
 }
 
-// A group was starting drivers, and an operator resets it to this moment. The group does not start these drivers again.
-// CA has cancelled the scale-out since then, so Temporal would accept its workflow id again.
+// A group was starting drivers, and an operator resets it to this moment. The group does not start these drivers
+// again. The scale-out has been cancelled since then, so Temporal would accept its workflow id again.
 func TestResetGroupStartsNoEarlierDriver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()

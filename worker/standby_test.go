@@ -39,9 +39,9 @@ func (s *scene) peering(n int) string {
 	return w.Consumer.Peerings[s.providers[n]].UID
 }
 
-// A group keeps a peering ready without a node. A node on this peering needs only a slice, and the removal of the node
-// leaves the peering. The peering has no linger time, so without the standby it would be removed immediately. It is
-// removed when the config no longer requests a standby.
+// A group keeps a peering ready without a node. A node on this peering needs only a slice, and the peering stays when
+// the node is removed. The peering has no linger time, so without the standby it would be removed immediately. The
+// peering is removed when the config no longer requests a standby.
 func TestStandbyKeepsAPeeringReady(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby).work()
@@ -84,8 +84,8 @@ func TestStandbyMovesToTheNextProvider(t *testing.T) {
 	s.counts("the other peering alone", func(c sim.Counts) bool { c.Refusals = 0; return c == peered })
 }
 
-// An administrator removes a group from the config. Two comparisons find the group's standby hold, which no group lists
-// any more.
+// An administrator removes a group from the config. Two rounds of the observer find the group's standby hold, which
+// no group lists any more, and the provider releases it.
 func TestStandbyOfARemovedGroupIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, oneStandby).work()

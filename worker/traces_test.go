@@ -65,7 +65,8 @@ func api(t *testing.T) func(context.Context) error {
 	}
 }
 
-// lineages waits until the parents of each span and the wanted spans exist. It returns the lineages of all spans.
+// lineages waits until the parents of each span and the wanted spans exist. It returns the lineages (the names of a
+// span and of its ancestors) of all spans.
 func lineages(t *testing.T, spans *tracetest.InMemoryExporter, want ...string) (lines []string) {
 	t.Helper()
 	testkit.Until(t, waitLimit, "the spans are there", func() error {
@@ -102,9 +103,9 @@ func (s *scene) wrote(id string) (header, field bool) {
 	return header, field
 }
 
-// A worker without traces writes none into any history. Then, in the middle of a scale-out, a worker with traces takes
-// over. The running work continues, and from then on all effects of a call of Cluster Autoscaler belong to the trace of
-// that call. Work without a call has its own trace.
+// A worker without traces writes no trace data into any history. Then, in the middle of a scale-out, a worker with
+// traces takes over. The running work continues, and from then on all effects of a call of Cluster Autoscaler belong
+// to the trace of that call. Work without a call has its own trace.
 func TestOneScaleOutIsOneTrace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

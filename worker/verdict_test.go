@@ -13,7 +13,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// unready sets the group's budget for a Node whose provider is silent, and gives the group room for many instances.
+// unready sets the group's budget for a Node whose provider is silent. It also raises the group's max to 16.
 func unready(d time.Duration) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = 16
@@ -21,7 +21,7 @@ func unready(d time.Duration) func(*fleet.GroupSpec) {
 	}
 }
 
-// on returns the group's instances on the n-th provider.
+// The method `on` returns the group's instances on the n-th provider.
 func (s *scene) on(n int, snap fleet.Snapshot) (rows []fleet.InstanceView) {
 	for _, row := range snap.Instances {
 		if row.Provider == s.providers[n] {
@@ -107,7 +107,7 @@ func countReady(snap fleet.Snapshot) (n int) {
 }
 
 // The consumer is cut off from all its providers for more than twice budgets.unready. No instance is lost, and no
-// provider is blamed.
+// provider counts as faulty.
 func TestIsolatedConsumerLosesNothing(t *testing.T) {
 	t.Parallel()
 	const patience = time.Second
@@ -133,7 +133,7 @@ func TestIsolatedConsumerLosesNothing(t *testing.T) {
 	s.rounds("all is well", func() bool { return s.standing(0).Good() && s.standing(1).Good() })
 }
 
-// One provider without holds answers. This is sufficient evidence that this cluster is not cut off.
+// Only one provider answers, and it has no holds. Its answer is sufficient evidence that this cluster is not cut off.
 func TestAnsweringProviderDisprovesIsolation(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2, unready(time.Second)).work()

@@ -49,8 +49,8 @@ func deploymentOptions(v worker.WorkerDeploymentVersion) worker.DeploymentOption
 // versionInterval is the interval at which a worker reads the role of its version.
 const versionInterval = time.Minute
 
-// watchVersion logs the role of the worker's version, at its start and at each change, until the context ends. No other
-// message reports that workers of a deployment without a current version receive no tasks.
+// watchVersion logs the role of the worker's version, at its start and at each change, until the context ends. Workers
+// of a deployment without a current version receive no tasks, and only this log line shows the reason.
 func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient, v worker.WorkerDeploymentVersion,
 	logger *slog.Logger) {
 	logger = logger.With("deployment", v.DeploymentName, "build", v.BuildID)
@@ -73,7 +73,7 @@ func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient
 	}
 }
 
-// The roles of a version.
+// These are the roles of a version.
 const (
 	idle = "no version of this worker's deployment is current, so this worker receives no tasks: " +
 		"run temporal worker deployment set-current-version"

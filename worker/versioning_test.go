@@ -49,7 +49,7 @@ func (s *scene) builds(id, run string) (of []string) {
 	return of
 }
 
-// takenOver requires that a build ends a run of another build with its first task.
+// takenOver requires that a run of another build ends with the first task that the given build processes.
 func (s *scene) takenOver(build, id, run string) {
 	s.t.Helper()
 	testkit.Until(s.t, waitLimit, id+" continues as new", func() error {
@@ -90,7 +90,8 @@ func TestScaleOutEndsWithItsOwnVersion(t *testing.T) {
 	s.empty()
 }
 
-// Workers without versions behave in the same way: a run ends with the first task of another build.
+// Two builds of a worker without versions run one after the other. A run of the first build ends with the first task
+// of the second build.
 func TestRunEndsWithTheFirstTaskOfAnotherBuild(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A person deletes one of our Nodes. Its kubelet registers it again, it receives its instance id again, and CA does not
-// notice.
+// A person deletes one of our Nodes. The kubelet registers the Node again, the Node receives its instance id again,
+// and CA does not notice.
 func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -32,8 +32,8 @@ func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	require.Equal(t, 1, s.snapshot().Target)
 }
 
-// A person deletes a slice or a virtual node. The instance is lost and leaves the target size, so that CA requests
-// another.
+// A person deletes a slice or a virtual node. The instance is lost and no longer counts in the target size, so that
+// CA requests another instance.
 func TestDeletedSliceOrVirtualNodeIsLost(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*scene, string) error{

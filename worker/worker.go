@@ -37,8 +37,8 @@ type Options struct {
 	Catalog   activities.Catalog
 	Backend   backend.Backend
 	Logger    *slog.Logger // nil means slog.Default()
-	// StopTimeout is the time that running activities have to end at shutdown. Temporal retries an interrupted activity on
-	// another worker. 0 means 10s.
+	// StopTimeout is the longest time for which a stopping worker waits for the end of its running activities.
+	// Temporal retries an interrupted activity on another worker. 0 means 10s.
 	StopTimeout time.Duration
 	// Started, if any, is called once the workers of all lanes poll. It must not block.
 	Started func()
@@ -47,14 +47,15 @@ type Options struct {
 	SearchAttributes bool
 	Waiting          func(why error)
 
-	// Slots bounds the nodes and peerings that this worker creates concurrently; 0 means 200. The same number also bounds
-	// the concurrent removals, but at most 100.
+	// Slots bounds the number of nodes and peerings that this worker creates concurrently; 0 means 200. It also bounds
+	// the number of concurrent removals, which is never more than 100.
 	Slots int
-	// DriverSlots bounds the concurrent workflow tasks of drivers, and their concurrent short activities; 0 means 4.
+	// DriverSlots bounds the number of concurrent workflow tasks of drivers, and the number of their concurrent short
+	// activities; 0 means 4.
 	DriverSlots int
 
 	// Version is the version of this worker in a Temporal Worker Deployment. The worker receives new tasks while this
-	// version is current. After another version became current, the worker receives only the tasks that are pinned to its
+	// version is current. When another version is current, the worker receives only the tasks that are pinned to its
 	// own version. The zero value means a worker without versioning.
 	Version worker.WorkerDeploymentVersion
 
@@ -66,8 +67,8 @@ type Options struct {
 	// Lead waits until this process holds the hub's Lease and then calls work; it repeats this until ctx ends. nil means
 	// that this worker leads without a Lease.
 	Lead func(ctx context.Context, work func(ctx context.Context))
-	// Observer, if any, is run while this worker leads. Run sets its clients, its backend and its catalog; the caller sets
-	// the other fields.
+	// Observer, if any, is run while this worker leads. Run sets the observer's clients, backend and catalog. The
+	// caller sets the other fields.
 	Observer *observer.Observer
 	// Publish, if any, publishes the market until ctx ends. The worker calls it while it leads.
 	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)
@@ -79,18 +80,18 @@ type Options struct {
 	onFatal func(error) // called once, when the SDK stops the worker permanently
 }
 
-// These constants are the sizes of the lanes' workers. In a burst the bottleneck is Temporal, not the worker: with few
-// slots for drivers (the scale-out and scale-in workflows), Temporal answers the groups' updates fast.
+// These constants are the sizes of the lanes' workers. In a burst the bottleneck is Temporal, not the worker: if
+// drivers (the scale-out and scale-in workflows) have few slots, Temporal answers the groups' updates faster.
 const (
 	driverSlots   = 4
 	makingSlots   = 200
 	removingSlots = 100
-	// perProvider bounds the making slots that one provider may occupy, so that a slow or dead provider leaves slots to
-	// other providers.
+	// perProvider bounds the number of slots that one provider may occupy in the lane for the creation of nodes and
+	// peerings, so that a slow or dead provider leaves slots to other providers.
 	perProvider = 20
-	// starting bounds the workflow starts that entities request concurrently. Each start waits for Temporal's database and
-	// so delays the reads of CA's Refresh. Without the bound, fifty groups that grew at the same time had two hundred
-	// starts in the database's queue.
+	// starting bounds the workflow starts that entities request concurrently. Each start uses Temporal's database, and
+	// so delays the reads for CA's Refresh. Without the bound, two hundred starts waited for the database when fifty
+	// groups grew at the same time.
 	starting = 4
 )
 
@@ -190,7 +191,7 @@ func pollers() worker.PollerBehavior {
 
 // Run runs a worker for each lane until the context ends. While this process leads the hub, Run also runs the observer
 // and publishes the market. Run returns an error when Temporal permanently refuses a worker, for example because the
-// namespace was deleted, and when the hub belongs to another cluster.
+// namespace was deleted. It also returns an error when the hub belongs to another cluster.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -247,7 +248,8 @@ func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error 
 	return err
 }
 
-// try calls do every two seconds until it succeeds or the context ends. It returns the last error if the context ends.
+// try calls the function `do` every two seconds until it succeeds or the context ends. It returns the last error if
+// the context ends.
 func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 	for {
 		err := do()

@@ -6,15 +6,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// alarm is the only timer of its workflow. arm sets it again only to an earlier time. When it fires too early, its
-// owner checks the due time and sets it again.
+// alarm is the only timer of its workflow. arm moves it only to an earlier time. If it fires before the present due
+// time, the workflow finds nothing to do and arms it again.
 type alarm struct {
 	due    time.Time
 	cancel workflow.CancelFunc
 }
 
-// arm schedules a call of ring at the time due, unless an earlier call is already scheduled. A zero due stops the
-// timer.
+// arm schedules a call of ring at the time due, unless an earlier call is already scheduled. If due is zero, arm stops
+// the timer.
 func (a *alarm) arm(ctx workflow.Context, due time.Time, ring func()) {
 	if due.IsZero() {
 		a.disarm()

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// describedRows bounds the rows that the Temporal UI shows. The command status shows all rows.
+// describedRows bounds the number of rows that the Temporal UI shows. The command `status` shows all rows.
 const describedRows = 200
 
 // describeGroup returns the Markdown that the Temporal UI shows for a running node group.
@@ -22,7 +22,7 @@ func describeGroup(s fleet.Snapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("**%s**: target %d, min %d, max %d\n", s.Group, s.Target, s.Min, s.Max))
 	if s.Paused {
-		b.WriteString("\n**paused**: nothing new is started\n")
+		b.WriteString("\n**paused**: no instances are started\n")
 	}
 	if s.Notice.Name != "" {
 		b.WriteString("\n**" + s.Notice.Name + "**: " + s.Notice.Message + "\n")
@@ -51,7 +51,7 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase,
 		moment(p.Since), len(p.Holds)))
 	if !p.Cordoned.IsZero() {
-		b.WriteString("\n**cordoned** by an operator: nothing new is made there\n")
+		b.WriteString("\n**cordoned** by an operator: it gets no new nodes\n")
 	}
 	if p.Refusing != nil {
 		b.WriteString(fmt.Sprintf("\nit refuses this cluster (%s): %s\n", p.Refusing.Kind, p.Refusing.Reason))
@@ -72,8 +72,8 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 	return b.String()
 }
 
-// describeDriver returns the Markdown for a scale-out or a scale-in: its step, provider and attempt, and the reason for
-// which the last attempt ended.
+// describeDriver returns the Markdown for a scale-out or a scale-in: its step, provider and attempt, and the reason
+// why the last attempt ended.
 func describeDriver(d *driver.Driver) string {
 	i := &d.Instance
 	var b strings.Builder

@@ -27,7 +27,7 @@ func TestGroupIsDescribedInTemporalUI(t *testing.T) {
 	}
 	require.Equal(t, `**a**: target 2, min 1, max 5
 
-**paused**: nothing new is started
+**paused**: no instances are started
 
 **Retired**: it is no longer listed
 
@@ -44,7 +44,7 @@ func TestGroupIsDescribedInTemporalUI(t *testing.T) {
 	require.Equal(t, describedRows, strings.Count(describeGroup(s), " 00:00:00Z |"))
 }
 
-// Temporal's UI shows a provider's peering, why the peering cannot serve, and the holds on it.
+// Temporal's UI shows a provider's peering, why the peering cannot be used, and the holds on it.
 func TestProviderIsDescribedInTemporalUI(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Since: noon}
@@ -56,7 +56,7 @@ func TestProviderIsDescribedInTemporalUI(t *testing.T) {
 	p.Standby = map[string]fleet.HoldState{"standby-2": fleet.HoldWaiting, "standby-1": fleet.HoldGranted}
 	require.Equal(t, fmt.Sprintf(`peering with **milan**: Established since 2026-11-10 11:00:00Z, 2 holds
 
-**cordoned** by an operator: nothing new is made there
+**cordoned** by an operator: it gets no new nodes
 
 it refuses this cluster (%s): maintenance
 

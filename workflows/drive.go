@@ -13,7 +13,8 @@ import (
 )
 
 // activity runs the activity of one step to its end. The result of the step is Done unless the function sets another
-// result in ev. If the activity itself learns the result, it also sends the view to the group.
+// result in ev. Select, Join and Return produce a result that the group needs, so these activities also send the view
+// to the group.
 type activity func(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error
 
 // driverRun runs a driver.Driver in a workflow: it passes events to the driver and executes the driver's actions.
@@ -33,7 +34,7 @@ type driverRun struct {
 // group uses the driver's last view.
 type Outcome struct {
 	Phase fleet.Phase `json:"phase"`
-	// Code and Message are the reason for which the instance has failed or is stuck.
+	// Code and Message explain why the instance has failed or is stuck.
 	Code     fleet.Code `json:"code,omitempty"`
 	Provider string     `json:"provider,omitempty"`
 	Message  string     `json:"message,omitempty"`
@@ -55,9 +56,9 @@ func outcomeOf(i *fleet.Instance) Outcome {
 	return o
 }
 
-// drive runs a driver's whole life. steps contains the steps that the driver may run. Errors: TypeInstanceFailed when
-// the instance has failed, "Stopped" when its group stopped the driver or an operator reset it, and a cancellation by
-// an operator.
+// drive runs a driver until it ends. steps contains the steps that the driver may run. Errors: TypeInstanceFailed when
+// the instance has failed; "Stopped" when the group stopped the driver or an operator reset the driver; a cancellation
+// error when an operator cancelled it.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) (Outcome, error) {
 	executor(ctx) // onReset needs this record before any other event
 	out, _ := workflow.NewDisconnectedContext(ctx)
@@ -100,7 +101,7 @@ func (d *driverRun) closed(ctx workflow.Context) (Outcome, error) {
 	}
 }
 
-// handle passes the collected events to the driver until it ends.
+// handle passes the collected events to the driver until the driver ends.
 func (d *driverRun) handle() {
 	events := d.events
 	d.events = nil

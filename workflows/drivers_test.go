@@ -221,8 +221,8 @@ func TestForgottenScaleOutsAreAdoptedBelowMax(t *testing.T) {
 }
 
 // A driver that an operator has reset receives the grant of an attempt that it no longer knows, possibly before the
-// event of the reset. The driver keeps the hold until the group has undone the attempt. It releases the grant of an
-// abandoned attempt.
+// event of the reset. The driver keeps the hold until the group has undone the attempt. If the grant is for an
+// earlier attempt, which the driver has abandoned, the driver releases the hold.
 func TestResetDriverKeepsHoldsOfUnknownAttempts(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec}, t0)

@@ -41,8 +41,8 @@ func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
 	}
 }
 
-// everyRun starts a driver in the phase and plays every order of events. For each action it calls show with the
-// preceding events.
+// everyRun starts a driver in the phase and plays every order of events. For each action it calls the function show
+// with the preceding events.
 func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a driver.Action)) {
 	t.Helper()
 	seen, attempts := map[string]bool{}, 2
@@ -128,7 +128,7 @@ func eventsFor(d *driver.Driver) []driver.Event {
 
 // The group passes a scale-out the number of scale-outs ahead of this scale-out and the capacity that they take. The
 // scale-out uses these numbers for its first choice only. By the next choice the providers have published or released
-// the holds, and the scale-out would wait in vain for the same capacity.
+// the holds of the other scale-outs. If the scale-out used the numbers again, it would subtract their capacity twice.
 func TestScaleOutsAheadCountForTheFirstChoiceOnly(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec, Ahead: 2,

@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CurrentRules is the number of the rules by which new runs of entities decide in this build. A change of an entity's
-// decisions increases it, and applies only to runs with at least the new number. A run that started with a lower number
-// decides as before until it continues as new.
+// CurrentRules is the version of the rules by which entities decide in this build. A change of the decisions increases
+// this version, and applies only to runs with at least the new number. A run that started with a lower number decides
+// as before until it continues as new.
 const CurrentRules = 1
 
 // EntityInput starts or continues an entity.
@@ -30,7 +30,7 @@ type EntityInput struct {
 // NewEntity returns the input of an entity that recovers from the existing objects.
 func NewEntity(name string) EntityInput { return EntityInput{Name: name, Rules: CurrentRules} }
 
-// core makes an entity's decisions. The loop below calls it.
+// core makes an entity's decisions. The loop (entity.run) calls it.
 type core interface {
 	// receive processes every message that has arrived.
 	receive(now time.Time)
@@ -70,12 +70,13 @@ type entity struct {
 	alarm         alarm
 	// delivering counts the batches in progress.
 	delivering int
-	// local executes batches as local activities, within the workflow task that decided them. This saves events. It is
+	// local executes batches as local activities, within the workflow task that created them. This saves events. It is
 	// used for an entity that answers no updates.
 	local bool
 }
 
-// batchMax and batchBytes bound the tasks of one batch. batches bounds the concurrent batches.
+// batchMax bounds the number of tasks in one batch, and batchBytes their size. batches bounds the number of concurrent
+// batches.
 const (
 	batchMax   = 100
 	batchBytes = 256 << 10 // an eighth of Temporal's limit; a start carries its group's spec, which may be large
@@ -154,8 +155,8 @@ func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 	return all
 }
 
-// full reports whether the run must end: its history is long, or a worker of another build than the first one executes
-// it. Therefore a build replays the decisions of another build only for a short time.
+// full reports whether the run must end: its history is long, or a worker with a build other than the run's first
+// build executes it. Therefore a build replays the decisions of another build only for a short time.
 func (e *entity) full() bool {
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt ||
@@ -163,8 +164,9 @@ func (e *entity) full() bool {
 }
 
 // build returns the build id of the worker that executes this task or, in a replay, has executed it. In a new task
-// after a replay GetCurrentBuildID keeps the value of the last replayed task (SDK 1.50, internal_task_handlers.go:1098
-// and 1173). GetBinaryChecksum returns this worker's build id (line 1169).
+// after a replay GetCurrentBuildID still returns the value of the last replayed task (SDK 1.50,
+// internal_task_handlers.go:1098 and 1173). Therefore build calls GetBinaryChecksum if the task is not a replay. This
+// method returns this worker's build id (line 1169).
 func build(ctx workflow.Context) string {
 	if workflow.IsReplaying(ctx) {
 		return workflow.GetInfo(ctx).GetCurrentBuildID()
@@ -220,8 +222,8 @@ func (e *entity) publish(now time.Time) {
 	workflow.SetCurrentDetails(e.ctx, details)
 }
 
-// execute starts activities for the commands that have none yet: one common activity for all commands to Temporal, and
-// one activity for each other command.
+// execute starts activities for the commands that no running activity executes. Commands that Deliver executes share
+// one activity, up to a bound. Each of the other commands has its own activity.
 func (e *entity) execute(now time.Time) {
 	batch, size := []activities.Task{}, 0
 	for _, cmd := range slices.Clone(e.commands().Open) {
@@ -250,7 +252,7 @@ func (e *entity) execute(now time.Time) {
 }
 
 // do runs one activity concurrently with the loop, and stores its results for the loop. After a permanent failure of
-// the activity its commands are executed again.
+// the activity, another activity executes the commands.
 func (e *entity) do(name string, arg any, tasks []activities.Task, options workflow.Context) {
 	workflow.Go(options, func(ctx workflow.Context) {
 		var results []fleet.Result

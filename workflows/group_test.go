@@ -133,7 +133,7 @@ func TestAttemptStartsWithZeroCounters(t *testing.T) {
 	require.True(t, d.FullSince.IsZero())
 }
 
-// A scale-in that has already returned the slice when the group stops it is done. The group starts no further driver.
+// A scale-in that the group stops is done if it has already returned the slice. The group starts no further driver.
 func TestStoppedScaleInIsDoneAfterReturn(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
@@ -146,7 +146,7 @@ func TestStoppedScaleInIsDoneAfterReturn(t *testing.T) {
 	require.Equal(t, fleet.EndFinal, actions[len(actions)-1].End)
 }
 
-// A Node that was Ready counts as registered. CA does not wait for the Node after it has disappeared.
+// A Node that was Ready counts as registered. CA does not wait for the Node after the Node has disappeared.
 func TestReadyNodeCountsAsRegistered(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt = fleet.Joining, 1

@@ -8,14 +8,14 @@ import (
 
 // forUsers describes the signals and updates that users send. The Temporal UI shows these texts.
 var forUsers = map[string]string{
-	SignalRetry: "For operators: sets the stuck instances of this node group free. It needs no argument.",
+	SignalRetry: "For operators: lets the stuck instances of this node group continue. It needs no argument.",
 	SignalCordon: "For operators: true keeps new nodes off this provider, false allows them again. " +
 		"The command is liqo-autoscaler cordon provider ID.",
-	SignalPauseObserver: "For operators: true stops the observer, which then leaves everything as it is; false lets it " +
-		"go on. The command is liqo-autoscaler pause observer.",
+	SignalPauseObserver: "For operators: true pauses the observer, which then changes nothing; false resumes it. " +
+		" The command is liqo-autoscaler pause observer.",
 	QueryBills: "The costs of node groups that have ended, by day and provider. The command is liqo-autoscaler report.",
-	QueryDays:  "The costs of the days that are over, by provider. The command is liqo-autoscaler report.",
-	string(fleet.Pause): "For operators: a paused node group starts nothing new. " +
+	QueryDays:  "The costs of past days, by provider. The command is liqo-autoscaler report.",
+	string(fleet.Pause): "For operators: a paused node group starts no instances. " +
 		"The command is liqo-autoscaler pause group ID.",
 }
 

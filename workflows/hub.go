@@ -18,11 +18,11 @@ const TypeHub = "Hub"
 // SignalPauseObserver is an operator's signal to the hub: true stops the observer, false lets it continue.
 const SignalPauseObserver = "pause-observer"
 
-// SignalBills is a signal to the hub: []money.Bill, the bills of ended groups. A group sends its own bill when it
-// closes. The observer sends the bill of a group that has ended without sending it.
+// SignalBills is a signal to the hub with bills of ended groups ([]money.Bill). A group sends its own bill when it
+// closes. If a group has ended without sending its bill, the observer sends the bill.
 const SignalBills = "bills"
 
-// QueryBills is the query for the bills of groups that have ended: money.Book.
+// QueryBills is the query for the bills of ended groups. Its result is a money.Book.
 const QueryBills = "bills"
 
 // These are the memo keys of the hub.
@@ -49,7 +49,8 @@ type HubInput struct {
 // hubSignals is the number of signals after which the hub continues as new.
 const hubSignals = 500
 
-// mostBills bounds the bills of ended groups, in bytes of JSON, because they are part of the workflow's input.
+// mostBills bounds the size of the bills of ended groups, in bytes of JSON, because the bills are part of the
+// workflow's input.
 const mostBills = 700 << 10
 
 // RunHub is the workflow hub. It claims the names of a hub for one cluster, and stores the bills of the hub's ended
@@ -113,7 +114,7 @@ func (h *hub) publish(ctx workflow.Context) error {
 	}
 	details := "hub of cluster " + h.Cluster
 	if h.ObserverPaused {
-		details += "\n\n**the observer is paused**: nothing is healed, and no dead provider is noticed\n"
+		details += "\n\n**the observer is paused**: it repairs nothing, and finds no dead provider\n"
 	}
 	workflow.SetCurrentDetails(ctx, details)
 	return nil

@@ -15,10 +15,12 @@ import (
 // maxReadableMemo is the size up to which a memo value is plain JSON, so that the Temporal UI shows it.
 const maxReadableMemo = 8 << 10
 
-// EncodingGzip is the payload encoding of larger memo values: JSON, compressed with gzip. A codec server can show it.
+// EncodingGzip is the payload encoding of larger memo values: JSON, compressed with gzip. A codec server can show
+// such values.
 const EncodingGzip = "json/gzip"
 
-// memoValue returns v as a memo value: JSON up to maxReadableMemo bytes, compressed JSON above.
+// memoValue returns v as a memo value. Up to maxReadableMemo bytes this is JSON, and for a larger value compressed
+// JSON.
 func memoValue(v any) (any, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

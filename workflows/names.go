@@ -72,7 +72,8 @@ func ScaleOutID(instance string) string { return DriverID(fleet.ScaleOut, instan
 // ScaleInID returns the id of the workflow that releases an instance.
 func ScaleInID(instance string) string { return DriverID(fleet.ScaleIn, instance) }
 
-// DriverID returns the id of the workflow of this kind that drives an instance.
+// DriverID returns the id of the driver of an instance. A driver is the workflow that makes the instance Ready or
+// releases it, depending on kind.
 func DriverID(kind fleet.DriverKind, instance string) string { return string(kind) + "/" + instance }
 
 // UndoID returns the id of the workflow that removes the objects of a failed attempt.
@@ -101,8 +102,9 @@ func (h Hub) ID(id string) string {
 	return id
 }
 
-// TaskQueue returns the task queue of this hub's workflows and activities. name is a common prefix; "" means the
-// constant TaskQueue. Each hub has its own queue, because a worker works for one cluster only.
+// TaskQueue returns the task queue of this hub's workflows and activities. The queue's name begins with the parameter
+// name, or with the constant TaskQueue if name is "". Each hub has its own queue, because a worker works for one
+// cluster only.
 func (h Hub) TaskQueue(name string) string {
 	name = cmp.Or(name, TaskQueue)
 	if h.named() {
@@ -120,8 +122,8 @@ func inHub(ctx workflow.Context, id string) string {
 	return id
 }
 
-// Lane names one of the task queues of a hub. Each lane has a worker of its own in every worker process, so that slow
-// or stuck work does not delay the other lanes.
+// Lane names one of the task queues of a hub. Every worker process runs one Temporal worker for each lane, so that
+// slow or stuck work does not delay the other lanes.
 type Lane string
 
 // These are the lanes.
@@ -135,7 +137,7 @@ const (
 // Lanes lists every lane.
 var Lanes = []Lane{LaneEntities, LaneDrivers, LaneMaking, LaneRemoving}
 
-// Queue returns the lane's task queue, given the task queue of the entities.
+// Queue returns the lane's task queue. The parameter entities is the task queue of LaneEntities.
 func (l Lane) Queue(entities string) string { return entities + string(l) }
 
 // queue returns the task queue of a lane in the hub of the calling workflow.

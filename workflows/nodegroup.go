@@ -15,9 +15,10 @@ import (
 // Cluster is the UID of the consumer cluster for which a worker runs workflows. "" is an unknown cluster.
 type Cluster string
 
-// NodeGroup is the workflow with one group's Ledger; it never completes on its own. Its update handlers only book. Its
-// loop starts the drivers that do the work, and never waits for their end. When an operator cancels it, it closes and
-// leaves all nodes unchanged. The server's next Refresh starts it again, and it recovers.
+// NodeGroup is the workflow that keeps one group's Ledger; it never completes on its own. Its update handlers only
+// change the Ledger. Its loop starts the drivers that do the work, and never waits for their end. When an operator
+// cancels the workflow, it ends and leaves all nodes unchanged. The server's next Refresh starts it again, and it
+// recovers its state.
 func (c Cluster) NodeGroup(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	g := &nodeGroup{
@@ -56,8 +57,8 @@ func (g *nodeGroup) closed() error {
 	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.ledger.Group+" is being closed")
 }
 
-// sendBill sends the group's bill to the hub, because an operator has cancelled the group. If the hub does not run, the
-// bill is not lost, because the observer has saved it.
+// sendBill sends the group's bill to the hub workflow, because an operator has cancelled the group. If the hub does
+// not run, the bill is not lost, because the observer has saved it.
 func (g *nodeGroup) sendBill() {
 	if g.ledger.Recovering {
 		return
@@ -85,8 +86,8 @@ type nodeGroup struct {
 	closing                          bool         // the group is sending its bill to the hub, and books nothing
 }
 
-// handle registers one operation as an update. The update's validator refuses an operation without an event in the
-// history. The handler checks again, because validators do not run on replay, and two updates may be validated before
+// handle registers one operation as an update. If the update's validator refuses an operation, the history gets no
+// event. The handler checks again, because validators do not run on replay, and two updates may be validated before
 // either runs. Only the validator compares the caller's cluster with the worker's cluster, because the history does not
 // contain the worker's cluster.
 func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb, own Cluster) error {
@@ -121,8 +122,8 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb, own Cluster) e
 		workflow.UpdateHandlerOptions{Validator: validate, Description: description(string(verb))})
 }
 
-// refusal converts a *fleet.Refusal to its wire format: its kind becomes the error's type, and the workflow's time a
-// detail.
+// refusal converts a *fleet.Refusal to an application error of Temporal. The refusal's kind becomes the type of this
+// error, and the workflow's time becomes its detail. Other errors stay unchanged.
 func refusal(ctx workflow.Context, err error) error {
 	var r *fleet.Refusal
 	if errors.As(err, &r) {
@@ -158,7 +159,8 @@ func (g *nodeGroup) ready() bool                 { return !g.ledger.Recovering }
 func (g *nodeGroup) revision() int64             { return g.ledger.Revision }
 func (g *nodeGroup) state() any                  { return g.ledger }
 
-// snapshot returns the group's snapshot, and its choices if this run has not published the newest one.
+// snapshot returns the memo with the group's snapshot. If this run has not yet published the group's newest choice,
+// the memo also contains the choices.
 func (g *nodeGroup) snapshot(now time.Time) (map[string]any, string) {
 	s := g.ledger.Snapshot(now)
 	memo := map[string]any{MemoSnapshot: s}
@@ -197,10 +199,10 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	return t, true
 }
 
-// driver returns the start of an instance's driver. Activities start drivers, undos and peerings in batches. They are
-// never child workflows, because a child costs its parent events at every continue-as-new and every close. Except for
-// peerings and undos, an id is used again only after a failure.
-
+// driver returns the data with which an activity starts an instance's driver. Activities start drivers, undos and
+// peerings in batches. They are never child workflows, because a child costs its parent events at every
+// continue-as-new and every close. Peerings and undos may use a workflow id again at any time. A driver may use it
+// again only after a failure.
 func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
 	name := in.Instance.Name
 	s := &activities.Start{
@@ -229,7 +231,8 @@ func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 	return s
 }
 
-// drivers returns the workflows for a describe command. It omits drivers that have ended since.
+// drivers returns the workflows that a describe command examines. It omits drivers that have ended since the group
+// made the command.
 func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
 	for _, name := range cmd.Instances {
 		if e := g.ledger.Find(name); e != nil && e.Driver.Kind != "" {

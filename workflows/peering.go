@@ -8,19 +8,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Peering establishes or repairs a provider's peering within its budget, and reports the result to the provider entity.
-// An operator cancels this workflow when a peering is stuck; the waiting attempts then choose another provider.
+// Peering establishes or repairs a provider's peering within its budget, and reports the result to the provider
+// entity. An operator cancels this workflow when a peering is stuck; the attempts that wait for the peering then
+// choose another provider.
 func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
 	executor(ctx) // onReset needs this record before any other event
 	bounded, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	onReset(ctx, cancel) // the peering may no longer be needed; if it is, its provider starts it again after the failure
+	onReset(ctx, cancel) // if the peering is still needed, its provider starts it again after this failure
 	options := making(bounded, "establish peering with "+in.Provider.ID)
 	return reportPeering(ctx, in, run(options, activities.NameEstablish, in, nil))
 }
 
-// reportPeering reports the end of a peering's workflow if the activity has not reported it: a failure, a refusal or a
-// cancellation.
+// reportPeering reports the failure, the refusal or the cancellation with which a peering's workflow ends. After a
+// success it does nothing, because the activity has already reported the result.
 func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error {
 	if err == nil {
 		return nil

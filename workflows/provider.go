@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// Provider is the workflow with one provider's holds and the phase of its peering. It starts peering/<id> and
-// unpeering/<id>, one at a time, and processes their reports. It closes after a day without use. The next acquire
-// starts it again.
+// Provider is the workflow that keeps one provider's holds (its reserved capacity) and the phase of its peering. It
+// starts peering/<id> and unpeering/<id>, one at a time, and processes their reports. It closes after a day without
+// use. The next request for a hold starts it again.
 func Provider(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	e.local = true
@@ -91,7 +91,8 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 	return t, true
 }
 
-// start returns the start of the workflow that makes or removes the peering, see nodeGroup.driver.
+// start returns the data with which an activity starts the workflow that makes or removes the peering, see
+// nodeGroup.driver.
 func (p *providerRun) start(workflowType, id string) *activities.Start {
 	in := p.provider.PeeringInput()
 	return &activities.Start{

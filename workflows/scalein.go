@@ -8,9 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// ScaleIn drives one instance from Draining to Released. When the drain budget expires, it no longer waits for pods. It
-// never stops trying to return the slice. If an operator cancels it, the instance is stuck until the next DeleteNodes
-// or the signal "retry".
+// ScaleIn drives one instance from Draining to Released. When the drain budget expires, ScaleIn no longer waits for
+// pods. It never stops trying to return the slice. If an operator cancels it, the instance is stuck until the next
+// DeleteNodes or the signal "retry".
 func ScaleIn(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	return drive(ctx, in, map[fleet.Step]activity{fleet.StepDrain: drainNode, fleet.StepReturn: returnNode})
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// ScaleOut drives one instance from Pending to Ready or Failed. It sends a view to its group before each acquire and at
-// its end. If an operator cancels it, the instance fails, and the group undoes the attempt.
+// ScaleOut drives one instance from Pending to Ready or Failed. It sends the instance's state (a view) to its group
+// before each request for a hold, and at its end. If an operator cancels it, the instance fails, and the group undoes
+// the attempt.
 func ScaleOut(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	var s scaleOut
 	return drive(ctx, in, map[fleet.Step]activity{
@@ -29,12 +30,12 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID}}
 	s.found = activities.DiscoverOutput{}
-	// The bound ends an instance whose budget expires while no worker can read the offers.
+	// The bound makes the instance fail if its budget expires while no worker can read the offers.
 	options := shortFor(ctx, "discover offers for "+i.Name, i.Deadline().Sub(workflow.Now(ctx)))
 	return run(options, activities.NameDiscover, in, &s.found)
 }
 
-// choose selects an offer from the shortlist, in the workflow task that receives the end of the discovery.
+// choose selects an offer from the shortlist, in the workflow task that receives the result of the discovery.
 func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error {
 	var out activities.SelectOutput
 	in := activities.SelectInput{Spec: d.Spec, Found: s.found, Refused: slices.Clone(d.Instance.Refused), View: view}

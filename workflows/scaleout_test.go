@@ -109,8 +109,8 @@ func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectO
 
 var milan = activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}
 
-// A request to a provider names the class of the offer. When the class has no room and no other provider has an offer,
-// the instance fails with this reason.
+// A request to a provider names the class of the offer. When the class has no free capacity and no other provider has
+// an offer, the instance fails with this reason.
 func TestFullClassFailsTheInstance(t *testing.T) {
 	var asked string
 	last := scaleOut(t, func(in activities.SelectInput) activities.SelectOutput {
@@ -130,7 +130,7 @@ func TestFullClassFailsTheInstance(t *testing.T) {
 	require.Len(t, last.Abandoned, 1, "what the attempt made is to be undone")
 }
 
-// An offer that is full now may have room soon, so the instance waits and does not fail.
+// An offer that is full now may have free capacity soon, so the instance waits and does not fail.
 func TestScaleOutWaitsForRoom(t *testing.T) {
 	looks, joined := 0, false
 	scaleOut(t, func(activities.SelectInput) activities.SelectOutput {
@@ -166,11 +166,12 @@ func TestFailedSelectFailsTheInstance(t *testing.T) {
 	require.Equal(t, "the selector cannot be read", last.Failure.Message)
 }
 
-// A choice that fails for longer than the bound of one attempt, such as while Temporal is slow, is tried again.
+// Temporal does not answer for 25 seconds, which is longer than one attempt to choose may take. The choice is tried
+// again until it succeeds.
 func TestSlowChoiceIsTriedAgain(t *testing.T) {
 	tries, joined := 0, false
 	told(t, func(activities.SelectInput) (activities.SelectOutput, error) {
-		if tries++; tries <= 7 { // pauses of 0.2 s that double: 25 s
+		if tries++; tries <= 7 { // seven pauses, the first of 0.2 s and each twice as long as the one before: 25 s
 			return activities.SelectOutput{}, errors.New("Temporal does not answer")
 		}
 		return milan, nil
@@ -205,7 +206,7 @@ func TestUnreadableOffersFailTheInstanceAtItsDeadline(t *testing.T) {
 	require.WithinDuration(t, began.Add(spec.Budgets.WithDefaults().Total.Duration), env.Now(), time.Minute)
 }
 
-// A scale-out releases the grant for an attempt that has ended, at the provider that granted it.
+// A grant arrives for an attempt that has ended. The scale-out releases it at the provider that granted it.
 func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 	late := granted(1)
 	late.after = granted(2).after - time.Second
@@ -232,7 +233,8 @@ func TestUnansweredRequestIsRepeated(t *testing.T) {
 	require.Equal(t, fleet.ObjectName(underTest, 1), all[0].Holds[0].Key)
 }
 
-// A scale-out that its group stops closes as Failed, because only then can its workflow id be used again.
+// When a group stops a scale-out, the scale-out's workflow closes as Failed. Only then can its workflow id be used
+// again.
 func TestStoppedScaleOutFails(t *testing.T) {
 	stop := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Stop: true}}
 	_, err := ended(t, always, func(activities.JoinInput) error { return nil }, stop)

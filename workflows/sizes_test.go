@@ -181,8 +181,8 @@ func TestSnapshotOfReadyInstancesIsSmall(t *testing.T) {
 	require.Less(t, len(memo), 16<<10)
 }
 
-// Each start carries the spec of its group, which may be large. The group therefore starts the drivers in several
-// deliveries, each of which fits into Temporal's limit.
+// Each start carries the spec of its group, and a spec may be large. The group therefore starts the drivers in
+// several deliveries, each of which fits into Temporal's limit.
 func TestStartsOfALargeSpecFit(t *testing.T) {
 	const instances = 50
 	l, now := group(t, 0)
@@ -224,7 +224,7 @@ func TestStartsOfALargeSpecFit(t *testing.T) {
 }
 
 // A provider with a thousand holds, and with thousands of attempts refused or released within the hour, fits into
-// Temporal's limits. It fits while all holds wait for the peering, and when all must be answered.
+// Temporal's limits. It fits while all holds wait for the peering, and also when all holds must be answered.
 func TestBusiestProviderFits(t *testing.T) {
 	const live, refused, released, each = 1000, 500, 4500, 100
 	key := func(n int) string { return fleet.ObjectName(fleet.InstanceName("standard", "tot1om", n+1), n%3+1) }

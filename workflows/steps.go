@@ -10,16 +10,16 @@ import (
 )
 
 // This file defines the timeouts, retries and lanes of activities. The pauses between the passes of a step are in
-// activities/again.go. The activities bound the whole time of a step with a clock that they store in their heartbeats.
-// A timeout below never causes an event of the state machine: Temporal retries the activity, or the workflow requests
-// it again. An activity without a lane below uses the queue of its own workflow.
+// activities/again.go. The activities bound the whole duration of a step, and store the used time in their
+// heartbeats. A timeout below never causes an event of the state machine: Temporal retries the activity, or the
+// workflow requests it again. An activity without a lane below uses the queue of its own workflow.
 const (
-	// WorkflowTaskTimeout is short, so that another worker executes a task soon after its worker died.
+	// WorkflowTaskTimeout is short, so that another worker executes a task soon after the first worker has died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
 	// shortTimeout bounds an activity that calls Temporal, or chooses an offer.
 	shortTimeout = 5 * time.Second
-	// choiceTimeout bounds all attempts to choose an offer. During this time the workflow's task is extended every few
-	// seconds by three events.
+	// choiceTimeout bounds all attempts to choose an offer. During this time the SDK extends the workflow task every
+	// few seconds, which adds three events each time.
 	choiceTimeout = 10 * time.Minute
 	// passTimeout bounds one pass of a step in the making or removing lane, see activities.PassBound.
 	passTimeout = 15 * time.Second
@@ -27,10 +27,11 @@ const (
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join. The next run continues its work.
 	joinTimeout = 30 * time.Minute
-	// heartbeatTimeout is the time after which another worker continues a step or a list of a dead worker.
+	// heartbeatTimeout is the time after which another worker continues the step or the list of a worker that has
+	// died.
 	heartbeatTimeout = 8 * time.Second
-	// forgottenAfter ends a scale-out that is unknown to both its group and its provider: such a scale-out receives no
-	// order to repeat its request, and runs no timer. If the group does know it, the group replaces it after its end,
+	// forgottenAfter ends a scale-out that neither its group nor its provider knows. Such a scale-out receives no
+	// order to repeat its request, and runs no timer. If the group still knows the scale-out, the group replaces it,
 	// as after a termination.
 	forgottenAfter = 24 * time.Hour
 )
@@ -45,33 +46,35 @@ func short(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, shortAgain))
 }
 
-// shortFor returns the options of short with a bound on the number of attempts, which together take about most. It does
-// not bound the time directly, because a worker compares a ScheduleToClose timeout by its own clock with Temporal's
-// time (SDK 1.50, internal/activity.go:486). A worker whose clock is ahead would not run the activity at all.
+// shortFor returns the options of short, with a bounded number of attempts. The parameter most is about the time that
+// all attempts take together. shortFor sets no ScheduleToClose timeout, because a worker compares the end of this
+// timeout, which is in Temporal's time, with its own clock (SDK 1.50, internal/activity.go:486). A worker whose clock
+// is ahead would not run the activity at all.
 func shortFor(ctx workflow.Context, summary string, most time.Duration) workflow.Context {
 	again := retry(200*time.Millisecond, shortAgain)
 	again.MaximumAttempts = quickTries + int32(max(most, 0)/shortAgain)
 	return persistent(ctx, summary, shortTimeout, 0, again)
 }
 
-// shortAgain is the longest pause between two attempts of a short activity, after quickTries with shorter pauses.
+// shortAgain is the longest pause between two attempts of a short activity. The pauses between the first quickTries
+// attempts are shorter.
 const (
 	shortAgain = 10 * time.Second
 	quickTries = 6
 )
 
-// choosing returns the options of the local activity that chooses an offer. On a busy worker or with a slow Temporal an
-// attempt may need all of its time, so all attempts together have choiceTimeout. Without a choice by then the instance
-// fails.
+// choosing returns the options of the local activity that chooses an offer. On a busy worker or with a slow Temporal
+// an attempt may take until its timeout. All attempts together may take choiceTimeout. If no offer is chosen in this
+// time, the instance fails.
 func choosing(ctx workflow.Context) workflow.Context { return localFor(ctx, choiceTimeout) }
 
 // local returns the options of a short local activity, which runs within the workflow's task. All its attempts together
 // take at most shortTimeout.
 func local(ctx workflow.Context) workflow.Context { return localFor(ctx, shortTimeout) }
 
-// localFor returns the options of a local activity whose attempts together take at most most. The worker judges this by
-// its own clock alone. If ScheduleToClose is 0, the SDK takes StartToClose for it (SDK 1.50,
-// internal/internal_activity.go:211).
+// localFor returns the options of a local activity. The parameter most bounds the time that its attempts take
+// together. The worker measures this time with its own clock. If ScheduleToClose is 0, the SDK takes StartToClose for
+// it (SDK 1.50, internal/internal_activity.go:211).
 func localFor(ctx workflow.Context, most time.Duration) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: shortTimeout, ScheduleToCloseTimeout: most,

@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// within runs a function in a workflow of the hub "edge". The workflow has the id of one of the hub's entities.
+// The function `within` calls `do` in a workflow of the hub "edge". The workflow has the id of one of the hub's
+// entities.
 func within(t *testing.T, id string, do func(workflow.Context)) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -126,7 +127,7 @@ func TestGroupCommandsBecomeTasks(t *testing.T) {
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},
 		fleet.CommandStart:   nil, // the command belongs to an earlier driver of the instance
-		fleet.CommandStandby: nil, // the group has no open question
+		fleet.CommandStandby: nil, // the group keeps no standbys
 		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
 		fleet.CommandRefusal: nil,
 	} {

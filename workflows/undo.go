@@ -8,8 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Undo removes the objects of a failed attempt: the node and the slice, and finally its hold. It never stops trying, so
-// it removes the objects on a dead provider when the provider returns. It occupies no slot while it waits.
+// Undo removes the objects of a failed attempt: the node and the slice, and finally its hold. It never stops trying.
+// If the provider is unreachable, it removes the objects when the provider answers again. It occupies no slot while
+// it waits.
 func Undo(ctx workflow.Context, in fleet.UndoInput) error {
 	options := removing(ctx, "undo "+in.Attempt.ObjectName())
 	err := run(options, activities.NameReturn, activities.ReturnInput{Attempt: in.Attempt}, nil)

@@ -43,7 +43,7 @@ var onTheWire = map[string]any{
 	"Beat":  activities.Beat{},
 	// the data in our Kubernetes objects
 	"Booking": fleet.Booking{},
-	// types that are fields of many types above; a change of their fields changes only their own record
+	// types that occur as fields of many types above; when such a type changes, only its own record changes
 	"GroupSpec": fleet.GroupSpec{}, "InstanceSpec": fleet.InstanceSpec{},
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// SetCordon uncordons only a Node that has our cordon and no taint that Cluster Autoscaler has set.
+// SetCordon uncordons a Node only if the Node has our cordon and no taint of Cluster Autoscaler.
 func TestSetCordonRemovesOnlyOurCordon(t *testing.T) {
 	tainted := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}} }
@@ -19,7 +19,7 @@ func TestSetCordonRemovesOnlyOurCordon(t *testing.T) {
 	for name, c := range map[string]struct {
 		before        []func(*corev1.Node)
 		cordon        bool
-		changes, stop bool // whether it changes the Node, and whether the Node takes no pods afterwards
+		changes, stop bool // whether SetCordon changes the Node, and whether the Node is cordoned afterwards
 	}{
 		"plain, cordon":            {cordon: true, changes: true, stop: true},
 		"plain, uncordon":          {},

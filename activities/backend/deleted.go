@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TaintToBeDeleted is the taint that makes the Cluster Autoscaler count a Node as deleted instead of unready (CA
-// utils/taints).
+// TaintToBeDeleted is CA's taint for a Node that it deletes. CA counts a Node with this taint as deleted, and not as
+// unready (CA utils/taints).
 const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 
 // TaintDeletionCandidate is the taint by which CA announces that it may delete a Node soon.

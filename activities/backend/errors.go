@@ -18,9 +18,9 @@ var (
 	ErrDenied      = errors.New("denied by the provider")
 	ErrInUse       = errors.New("peering in use")
 	ErrShort       = errors.New("granted less than asked")
-	ErrFull        = errors.New("no room at the provider") // no capacity is held for us
+	ErrFull        = errors.New("no room at the provider") // the provider has reserved nothing for us
 	ErrConflict    = errors.New("conflict")
-	ErrNoRoom      = errors.New("no room on this cluster") // no room for our own pods of a peering
+	ErrNoRoom      = errors.New("no room on this cluster") // our own pods of a peering do not fit
 	ErrNotPeered   = errors.New("not peered")              // Join without a peering: call Establish first
 	ErrNotYet      = errors.New("not yet")                 // from Restamp: the Node is not finished; retry when it changes
 )
@@ -51,7 +51,7 @@ const (
 	StageGatewayKeys    Stage = "gateway-keys"    // each gateway has the other's public key
 	StageConnection     Stage = "connection"      // the gateways reach each other
 	StageNonce          Stage = "nonce"           // the provider has filled the nonce
-	StageSignedNonce    Stage = "signed-nonce"    // our cluster has signed it
+	StageSignedNonce    Stage = "signed-nonce"    // our cluster has signed the nonce
 	StageTenant         Stage = "tenant"          // the provider has answered the Tenant with credentials
 	StageIdentity       Stage = "identity"        // our cluster has made a kubeconfig from these credentials
 	StageReachable      Stage = "reachable"       // our cluster (not only this worker) reaches the provider
@@ -67,7 +67,7 @@ const (
 	StageIdentityGone   Stage = "identity-gone"
 	StageTenantGone     Stage = "tenant-gone"
 	StageNetworkGone    Stage = "network-gone"
-	StageNamespacesGone Stage = "namespaces-gone" // and the nonces in them
+	StageNamespacesGone Stage = "namespaces-gone" // the namespaces and the nonces in them are gone
 )
 
 // OfNetwork reports whether the stage belongs to the creation of a network, which has a longer budget.

@@ -8,8 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// AnnotationScaleDown is an annotation of CA, which removes no Node with the value "true" (CA utils/drain and
-// core/scaledown/eligibility, ScaleDownDisabledKey). AnnotationKept marks a Node on which we have set it.
+// AnnotationScaleDown is an annotation of CA: CA removes no Node on which its value is "true" (CA utils/drain and
+// core/scaledown/eligibility, ScaleDownDisabledKey). AnnotationKept marks a Node on which we have set
+// AnnotationScaleDown.
 const (
 	AnnotationScaleDown = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	AnnotationKept      = "liqo-autoscaler.io/kept-for-volumes"
@@ -19,10 +20,11 @@ const (
 // removed, Liqo deletes the remote namespaces and the volumes in them. The interface is optional: a backend without
 // virtual nodes need not implement it.
 type Volumes interface {
-	// Volumes returns the bound claims, as namespace/name, by the id of the provider that has their volumes.
+	// Volumes returns the bound PersistentVolumeClaims, as namespace/name. The key of the map is the id of the
+	// provider that has the volumes.
 	Volumes(ctx context.Context) (map[string][]string, error)
-	// Keep sets or removes the annotations on the attempt's Node. An annotation that another actor has set stays. A
-	// missing Node is success.
+	// Keep sets or removes AnnotationScaleDown and AnnotationKept on the attempt's Node. An annotation that another
+	// actor has set stays. A missing Node is success.
 	Keep(ctx context.Context, attempt fleet.Attempt, kept bool) error
 }
 
@@ -45,7 +47,8 @@ func SetKept(node *corev1.Node, kept bool) bool {
 	return true
 }
 
-// IsKept reports whether CA keeps the Node because of our annotation, or because of another actor's annotation.
+// IsKept reports whether CA keeps the Node because of an annotation that we have set (byUs), or that another actor
+// has set (byOthers).
 func IsKept(node *corev1.Node) (byUs, byOthers bool) {
 	_, ours := node.Annotations[AnnotationKept]
 	kept := node.Annotations[AnnotationScaleDown] == "true"

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// SetKept removes CA's annotation only from a Node on which we have set it. It leaves each value that another writer
+// SetKept removes CA's annotation only from a Node on which we have set it. It leaves each value that another actor
 // has set.
 func TestSetKeptRemovesOnlyOurAnnotation(t *testing.T) {
 	const ca, ours = backend.AnnotationScaleDown, backend.AnnotationKept

@@ -13,8 +13,8 @@ func Ours(hub string) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelHub: hub}
 }
 
-// TagsOf returns the labels of an attempt's objects, which are also the annotations of its Node: the hub's labels, and
-// the attempt.
+// TagsOf returns the tags of an attempt's objects: the labels in the parameter ours, and the keys that identify the
+// attempt. They are labels on most objects, and annotations on the Node.
 func TagsOf(a fleet.Attempt, ours map[string]string) map[string]string {
 	tags := maps.Clone(ours)
 	tags[LabelGroup] = a.Group
@@ -29,7 +29,7 @@ func AttemptOf(tags map[string]string) (a fleet.Attempt, ok bool) {
 	return fleet.Attempt{Group: tags[LabelGroup], Instance: tags[LabelInstance], Number: number}, err == nil
 }
 
-// Carries reports whether have contains every key of want with the same value.
+// Carries reports whether the map have contains every key of the map want with the same value.
 func Carries(have, want map[string]string) bool {
 	for key, value := range want {
 		if have[key] != value {

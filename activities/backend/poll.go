@@ -27,9 +27,9 @@ func (p Progress) Report(stage Stage, message string) {
 // reached, message describes the reason for the wait.
 type Poll func(ctx context.Context) (reached bool, message string, err error)
 
-// Run polls once, in a separate goroutine, so that it can report progress each second while a request hangs. It returns
-// only after the poll has returned. It raises a panic of the poll again in this goroutine, where the verb's caller can
-// recover it.
+// Run polls once, in a separate goroutine, so that it can report progress each second while a request hangs. It
+// returns only after the poll has returned. If the poll panics, Run raises the same panic in the calling goroutine,
+// where the verb's caller can recover it.
 func (poll Poll) Run(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
 	err error) {
 	done := make(chan struct{})
@@ -64,7 +64,7 @@ type Step struct {
 	Poll  Poll
 }
 
-// Through executes the steps one after another, each with until, and stops at the first error.
+// Through calls the function until for one step after another, and stops at the first error.
 func Through(ctx context.Context, until func(context.Context, Stage, Poll) error, steps []Step) error {
 	for _, step := range steps {
 		if err := until(ctx, step.Stage, step.Poll); err != nil {
@@ -74,7 +74,8 @@ func Through(ctx context.Context, until func(context.Context, Stage, Poll) error
 	return nil
 }
 
-// maxWords bounds the text of other components that a KindError repeats, in characters.
+// maxWords is the maximum length, in characters, of a KindError's message, which may contain the text of another
+// component.
 const maxWords = 500
 
 // KindError is an error of one of this package's kinds, with its own message.
@@ -89,13 +90,14 @@ func (v *KindError) Error() string { return v.Message + ": " + v.Kind.Error() }
 // Unwrap returns the kind.
 func (v *KindError) Unwrap() error { return v.Kind }
 
-// Errorf returns a KindError with a message of bounded length. kind is one of the error variables of this package.
+// Errorf returns a KindError with a message of bounded length. The parameter kind is one of the error variables of
+// this package.
 func Errorf(kind error, format string, args ...any) error {
 	return &KindError{Kind: kind, Message: shorten.Words(fmt.Sprintf(format, args...), maxWords)}
 }
 
-// SplitError divides an error for a StageError into its message, of bounded length, and its kind. The kind of an error
-// that does not contain a KindError is the error itself.
+// SplitError splits an error into a message of bounded length and a kind, for a StageError. If the error contains no
+// KindError, its kind is the error itself.
 func SplitError(err error) (message string, kind error) {
 	if v := (*KindError)(nil); errors.As(err, &v) {
 		return v.Message, v.Kind
@@ -109,9 +111,10 @@ func IsFinal(err error) bool {
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// Stopped returns the error of a stage that was interrupted by the end of the context. It matches the context's error,
-// its cause, and met, the last error before the end, if one occurred. An interrupted request also reports the cause as
-// its own error; Stopped removes this repetition from the message.
+// Stopped returns the error of a stage that was interrupted by the end of the context. The returned error matches the
+// context's error and the context's cause. The parameter `met` is the last error before the end of the context, or nil.
+// If `met` is not nil, the returned error also matches it. The message of an interrupted request often repeats the
+// cause; Stopped replaces that text.
 func Stopped(ctx context.Context, stage Stage, message string, met error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	message = strings.ReplaceAll(message, cause.Error(), "no answer")

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// CA's settings have one source. The file that users copy from the repository and the output of our chart are both
-// generated from it.
+// CA's settings are defined in one place. The file that users copy from the repository, and the output of our chart,
+// are both generated from this place.
 func TestSettingsOfCAHaveOneSource(t *testing.T) {
 	values, _, err := command(t.Context(), "config", "cloud-config", "-o", "helm-values")
 	require.NoError(t, err)

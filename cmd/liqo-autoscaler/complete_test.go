@@ -13,11 +13,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/offerserver"
 )
 
-// completed are the flags whose values a shell can complete.
+// completed lists the flags whose values a shell can complete.
 var completed = []string{"group", "provider", "provider-id", "phase", "sort", "output", "backend", "log-level",
 	"log-format"}
 
-// A shell offers files only where a command takes a file, and offers names or nothing elsewhere.
+// A shell offers names of files only for an argument that is a file. For any other argument it offers other names or
+// nothing.
 func TestShellOffersFilesOnlyForFiles(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(cmd *cobra.Command) func(*pflag.Flag) {
@@ -42,7 +43,7 @@ func TestShellOffersFilesOnlyForFiles(t *testing.T) {
 	require.Len(t, seen, len(completed))
 }
 
-// `offers delete` completes the names of the offers on the discovery server that its flags name.
+// `offers delete` completes the names of offers. It reads them from the discovery server that its flags name.
 func TestOffersDeleteCompletesTheNamesOnTheServer(t *testing.T) {
 	there := offerserver.New(t)
 	offerserver.PutSamples(t, there)

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/collector"
 )
 
-// The test runs `make run` and `make demo` as a user does, twice in one directory. The second start finds the state of
-// the first.
+// TestDevAndDemo runs `make run` and `make demo` as a user does, twice in one directory. The second run finds the
+// state of the first run.
 func TestDevAndDemo(t *testing.T) {
 	testkit.Slow(t)
 	if _, err := os.Stat("../../bin/temporal"); err != nil {
@@ -60,7 +60,7 @@ func TestDevAndDemo(t *testing.T) {
 				}
 				return nil
 			})
-			for _, series := range []string{ // by task queue, as the alerts and the dashboard need them
+			for _, series := range []string{ // by task queue, because the alerts and the dashboard select by it
 				`temporal_num_pollers{[^}]*task_queue="liqo-autoscaler"`,
 				`temporal_activity_schedule_to_start_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-making"`,
 				`temporal_workflow_endtoend_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-drivers"`,
@@ -92,7 +92,7 @@ func TestDevAndDemo(t *testing.T) {
 // devRun holds the addresses and files of one run of dev and of a demo on it.
 type devRun struct{ dir, temporal, listen, uiPort, metrics, health string }
 
-// dev runs dev until the context ends.
+// dev runs the command `dev` until the context ends.
 func (f devRun) dev(ctx context.Context, out io.Writer) error {
 	root := newRoot()
 	root.SetArgs([]string{"dev", "--dir", f.dir, "--listen", f.listen, "--temporal-address", f.temporal,
@@ -102,14 +102,15 @@ func (f devRun) dev(ctx context.Context, out io.Writer) error {
 	return root.ExecuteContext(ctx)
 }
 
-// demo runs the demo, and returns its output.
+// demo runs the command `demo`, and returns its output.
 func (f devRun) demo(ctx context.Context, group string, more ...string) (string, error) {
 	out, _, err := command(ctx, append([]string{"demo", "--address", f.listen, "--temporal-address", f.temporal,
 		"--group", group, "--world", filepath.Join(f.dir, "world.json"), "--timeout", "3m"}, more...)...)
 	return out, err
 }
 
-// keepAndReturn runs the demo in two halves and checks the node in between.
+// keepAndReturn runs the demo in two parts: --keep creates a node, and --return removes it. In between it checks the
+// node.
 func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	t.Helper()
 	half := func(which string) string {
@@ -133,7 +134,8 @@ func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	require.Contains(t, returned, "the simulated world is empty")
 }
 
-// failAndReturn runs a demo whose instance fails. The instance stays until the demo deletes it.
+// failAndReturn runs a demo whose instance fails. The failed instance stays until the second part of the demo deletes
+// it.
 func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider string) {
 	t.Helper()
 	_, _, err := command(ctx, "dev", "refuse", provider, "--dir", f.dir)
@@ -147,8 +149,8 @@ func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider 
 	require.NoError(t, err)
 }
 
-// startDev starts dev and waits until all parts run. It returns the banner, and a function that stops dev and returns
-// its whole output.
+// startDev starts `dev` and waits until all its parts run. It returns the text that dev prints at its start, and a
+// function that stops dev and returns its whole output.
 func startDev(ctx context.Context, t *testing.T, f devRun) (banner string, stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

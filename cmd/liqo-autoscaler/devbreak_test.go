@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// Each mishap affects only the named provider and replaces the previous mishap. heal removes it.
+// Each fault affects only the named provider, and replaces the provider's previous fault. `dev heal` removes it.
 func TestMishapAffectsItsProviderOnly(t *testing.T) {
 	dir := t.TempDir()
 	world, err := sim.Open(filepath.Join(dir, "world.json"))

@@ -20,7 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 )
 
-// documents returns the paths of all documents, from the root of the repository, including the subfolders of docs.
+// documents returns the paths of all documents, relative to the root of the repository. It includes the subfolders of
+// docs.
 func documents(t *testing.T) []string {
 	t.Helper()
 	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
@@ -58,8 +59,8 @@ var (
 	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// commands returns the command lines of our programs in a document. They are the lines of its blocks, with continued
-// lines joined, and the commands in its sentences.
+// commands returns the command lines of our programs in a document. It finds them in code blocks, where it joins
+// continued lines, and in sentences.
 func commands(text string) (lines []string) {
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
@@ -76,11 +77,11 @@ func commands(text string) (lines []string) {
 	return lines
 }
 
-// programs are our programs.
+// programs maps the name of each of our programs to the function that creates its command.
 var programs = map[string]func() *cobra.Command{"liqo-autoscaler": newRoot, "liqo-autoscaler-agent": agent.New,
 	"externalgrpc-conformance": conformance.New}
 
-// Our programs accept each of their command lines in a document.
+// Our programs accept each of their command lines that a document contains.
 func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
@@ -101,7 +102,7 @@ func TestDocumentedCommands(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// Every link within the repository leads to a file, and to a heading in it.
+// Every link within the repository leads to an existing file. If the link names a heading, the file has this heading.
 func TestDocumentedLinks(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
@@ -126,12 +127,12 @@ func TestDocumentedLinks(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// Every test that a document names exists. A name with a star matches the tests with this prefix.
+// Every test that a document names exists. A name that ends with a star matches all tests with this prefix.
 func TestDocumentedTests(t *testing.T) {
 	var names []string
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // other tests create files here for a moment
+		case errors.Is(err, fs.ErrNotExist): // another test has just removed a file that it created here
 			return nil
 		case err != nil:
 			return err
@@ -172,7 +173,7 @@ func TestDocumentedOffers(t *testing.T) {
 	}
 }
 
-// In a table whose last column lists tests, each row names a test.
+// If the last column of a table lists tests, each row of the table names a test.
 func TestDocumentedRowsHaveTests(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {

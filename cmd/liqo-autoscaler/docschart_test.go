@@ -14,7 +14,7 @@ import (
 // charts lists the folders of the charts.
 var charts = []string{"deploy/helm/liqo-autoscaler", "deploy/helm/liqo-autoscaler-agent"}
 
-// chartSchema is the part of a JSON schema that lists the keys.
+// chartSchema holds those parts of a JSON schema that list the keys.
 type chartSchema struct {
 	Ref         string                  `json:"$ref"`
 	Properties  map[string]*chartSchema `json:"properties"`
@@ -22,8 +22,8 @@ type chartSchema struct {
 	Definitions map[string]*chartSchema `json:"definitions"`
 }
 
-// refuses reports whether the schema lacks a key. When the schema does not restrict the content of a key, it accepts
-// every key below it.
+// refuses reports whether the schema does not have the key. If the schema does not restrict the content of an object,
+// it accepts every key in this object.
 func (s *chartSchema) refuses(root *chartSchema, path []string) bool {
 	if s.Ref != "" {
 		s = root.Definitions[strings.TrimPrefix(s.Ref, "#/definitions/")]
@@ -55,7 +55,7 @@ var (
 	fileOrDomain = regexp.MustCompile(`\.(crt|key|token|yaml|json|go|md|io)$`)
 )
 
-// Every chart value that a document names exists in the schema of a chart.
+// Every chart value that a document names exists in the schema of one of the charts.
 func TestDocumentedChartValues(t *testing.T) {
 	schemas, found := readChartSchemas(t), 0
 	for _, path := range documents(t) {
@@ -73,7 +73,7 @@ func TestDocumentedChartValues(t *testing.T) {
 			of := slices.DeleteFunc(slices.Clone(schemas),
 				func(s *chartSchema) bool { return s.Properties[keyPath[0]] == nil })
 			if len(of) == 0 || fileOrDomain.MatchString(key) {
-				continue // no key of a chart
+				continue // not a key of a chart
 			}
 			found++
 			assert.True(t, slices.ContainsFunc(of, func(s *chartSchema) bool { return !s.refuses(s, keyPath) }),
@@ -83,7 +83,7 @@ func TestDocumentedChartValues(t *testing.T) {
 	require.Greater(t, found, 60)
 }
 
-// Every section of a document that a comment of a chart names exists.
+// If a comment in a chart names a section of a document, the section exists.
 func TestSectionsNamedByChartsExist(t *testing.T) {
 	named := regexp.MustCompile(`(docs/[a-z-]+\.md)(?:, ([A-Z][\w ]*\w))?`)
 	found := 0
@@ -117,8 +117,8 @@ func TestDocumentedAgentPermissions(t *testing.T) {
 	}
 }
 
-// The schema refuses a key below an array, a definition or an object only when the array, definition or object lacks
-// the key.
+// TestChartSchemasRefuseUnknownKeys checks the method refuses. The keys are below arrays, below references to
+// definitions, and in objects. Known keys are accepted, and unknown keys are refused.
 func TestChartSchemasRefuseUnknownKeys(t *testing.T) {
 	s := readChartSchemas(t)[0]
 	for key, refused := range map[string]bool{

@@ -79,8 +79,8 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// sorted returns the default value of a flag. It sorts the entries of a map, because pflag prints a map in random
-// order.
+// sorted returns the default value of a flag as text. It sorts the entries of a map, because pflag prints them in
+// random order.
 func sorted(f *pflag.Flag) string {
 	if f.Value.Type() != "stringToString" {
 		return f.DefValue
@@ -90,7 +90,7 @@ func sorted(f *pflag.Flag) string {
 	return "[" + strings.Join(entries, ",") + "]"
 }
 
-// inCell returns the text as the cell of a table.
+// inCell returns the text in a form that can be a cell of a Markdown table.
 func inCell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
 }
@@ -100,7 +100,7 @@ func asText(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "<", "&lt;")
 }
 
-// usage returns the usage line of the command, with its arguments and its required flags.
+// usage returns the usage line of the command, including its arguments and its required flags.
 func usage(cmd *cobra.Command) string {
 	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

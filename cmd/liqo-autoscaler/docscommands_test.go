@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misuse returns the error with which a program refuses a command line, without running it. The first word names the
-// program. A line without arguments and flags only names a command, and is refused when this command does not exist. A
-// flag without a value at the end of the line only names the flag.
+// misuse returns the error with which a program would refuse a command line. It does not run the command. The first
+// word names the program. A line without arguments and flags only names a command: misuse then checks that the
+// command exists, and nothing else. If the last flag of a line has no value, the line only names this flag.
 func misuse(words []string) error {
 	cmd, rest, err := programs[words[0]]().Find(valued(words[1:]))
 	if last := len(rest) - 1; err == nil && last >= 0 && takesValue(cmd, rest[last]) {
@@ -48,8 +48,8 @@ func misuse(words []string) error {
 
 var capitals = regexp.MustCompile(`^[A-Z][A-Z/_-]*$`)
 
-// valued returns the words with values in place of placeholders, such as ID or ADDRESS. Of several alternatives it
-// takes the first.
+// valued replaces each placeholder, such as ID or ADDRESS, by a value. If there are several alternatives, it takes
+// the first one.
 func valued(words []string) (with []string) {
 	for _, word := range words {
 		word, _, _ = strings.Cut(word, "|")
@@ -64,11 +64,11 @@ func valued(words []string) (with []string) {
 	return with
 }
 
-// printed matches our command lines in the program's output. An example, or a text in quotes, is a whole command line.
-// Any other match is a part of a sentence.
+// printed matches command lines of liqo-autoscaler in the texts that the program prints. If the match is an example
+// or in quotes, the text is a whole command line. Otherwise it is part of a sentence.
 var printed = regexp.MustCompile("(  |[\"`])?\\bliqo-autoscaler ([a-z][^\n|<>`\"]*)")
 
-// The program accepts each command line that its own output names as a remedy or an example.
+// The program accepts each command line that its own texts contain as a remedy or an example.
 func TestPrintedCommandsAreAccepted(t *testing.T) {
 	found := 0
 	for path, texts := range printedTexts(t) {
@@ -86,8 +86,8 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// printedTexts returns the string constants of the program, by file. An x replaces a part of a concatenation that is
-// not constant.
+// printedTexts returns the string constants of the program, by the paths of its files. In a concatenation, an x
+// replaces each part that is not a constant.
 func printedTexts(t *testing.T) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -108,7 +108,7 @@ func printedTexts(t *testing.T) map[string][]string {
 	return texts
 }
 
-// eachSource parses the Go files of the program, without its tests and e2e.
+// eachSource parses the Go files of the program. It omits tests and the module e2e.
 func eachSource(t *testing.T, do func(path string, file *ast.File)) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -128,7 +128,7 @@ func eachSource(t *testing.T, do func(path string, file *ast.File)) {
 	}))
 }
 
-// joined returns the text of a string constant, or of a concatenation that contains a constant.
+// joined returns the text of a string constant, or of a concatenation in which at least one part is a constant.
 func joined(e ast.Expr) (text string, constant bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -151,9 +151,9 @@ var (
 	placeholder = regexp.MustCompile(`^(x|[A-Z][A-Z/_-]*|\S*[/.:\d]\S*)$`)
 )
 
-// commandLine returns the command line at the start of a text, or nil when the text does not start with a command. From
-// a sentence, it takes the words of a command, the flags with their values, and the arguments that cannot be other
-// words of the sentence.
+// commandLine returns the command line at the start of a text, or nil if the text does not start with a command. If
+// whole is true, the whole text is the command line. Otherwise the text is part of a sentence: commandLine then takes
+// the command, its flags with their values, and only those further words that cannot belong to the sentence.
 func commandLine(text string, whole bool) (words []string) {
 	all := strings.Fields(formatted.ReplaceAllString(text, "x"))
 	for i, word := range all {
@@ -184,7 +184,7 @@ func commandLine(text string, whole bool) (words []string) {
 	return append(strings.Fields(cmd.CommandPath())[1:], words...)
 }
 
-// takesValue reports whether the next word is the value of the flag.
+// takesValue reports whether word is a flag whose value is the next word.
 func takesValue(cmd *cobra.Command, word string) bool {
 	flags := cmd.Flags()
 	flags.AddFlagSet(cmd.InheritedFlags())
@@ -203,7 +203,7 @@ func takesValue(cmd *cobra.Command, word string) bool {
 var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
 	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "setup", "demo"}
 
-// When a document explains how to read a state, it does not name a command that changes this state.
+// If a sentence in a document explains how to read a state, the sentence names no command that changes this state.
 func TestDocumentedReadsChangeNothing(t *testing.T) {
 	for _, name := range changing {
 		cmd, rest, err := newRoot().Find(strings.Fields(name))
@@ -218,6 +218,6 @@ func TestDocumentedReadsChangeNothing(t *testing.T) {
 	}
 }
 
-// chartTexts lists the files of the charts, other than their READMEs, that people read.
+// chartTexts lists the files of the charts that people read, except the READMEs.
 var chartTexts = []string{"deploy/helm/liqo-autoscaler/values.yaml", "deploy/helm/liqo-autoscaler/templates/NOTES.txt",
 	"deploy/helm/liqo-autoscaler-agent/values.yaml"}

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// command returns a shell in the copy of the repository, in its own process group.
+// command returns a shell that runs the given text in the copy of the repository. The shell has its own process
+// group.
 func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = g.folder
@@ -27,7 +28,7 @@ func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// shell runs commands to their end. The limit is the time of a first build.
+// shell runs commands and waits until they end. The time limit is long enough for a first build.
 func (g *guide) shell(text string) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 30*time.Minute)
 	defer cancel()
@@ -36,7 +37,7 @@ func (g *guide) shell(text string) {
 	require.NoError(g.t, err)
 }
 
-// background runs commands until the guide ends, as if the user pressed Ctrl-C at the end.
+// background runs commands until the guide ends. They then receive an interrupt, as if the user pressed Ctrl-C.
 func (g *guide) background(text string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := g.command(ctx, text)

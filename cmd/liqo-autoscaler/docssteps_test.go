@@ -27,11 +27,12 @@ var guides = []string{"README.md", "docs/start/try-it.md", "docs/install.md", "d
 	"docs/other-autoscalers.md",
 	"docs/production.md", "docs/upgrade.md", "docs/uninstall.md"}
 
-// step is a block of commands, their output, or a file of a guide, with the mark before it, as in `<!-- ran here -->`
-// or `*not run: no Docker here*`:
-//   - ran here: the commands are run; "in the background": until the guide ends; "make ...": that command runs them
-//   - output: the command before prints these lines, in this order; a word with a digit matches any word
-//   - rendered and validated: a file, by its name, or commands that render manifests
+// step is a block in a guide: commands, the output of commands, or a file. mark is the mark before the block, as in
+// `<!-- ran here -->` or `*not run: no Docker here*`, and more is the text after the mark. The marks mean:
+//   - ran here: TestGuides runs the commands. With "in the background" they run until the guide ends. With "make ...",
+//     this command runs them instead of TestGuides.
+//   - output: the previous commands print these lines, in this order. A word with a digit matches any word.
+//   - rendered and validated: the block is a file with this name, or commands that render manifests.
 //   - not run
 type step struct{ mark, more, language, text string }
 
@@ -40,8 +41,8 @@ var (
 	mark  = regexp.MustCompile(`(?:<!-- |\*)(ran here|output|rendered and validated|not run)(?:[:,] ([^*>]*?))?(?: -->|\*)`)
 )
 
-// steps returns the blocks of a guide, except blocks of the languages text and mermaid. Each mark applies to the block
-// that follows it.
+// steps returns the blocks of a guide, except blocks in the languages text and mermaid. Each mark applies to the
+// block that follows it.
 func steps(text string) (found []step) {
 	var before, block []string
 	var inside *step
@@ -71,7 +72,7 @@ func steps(text string) (found []step) {
 	return found
 }
 
-// Every step of a guide has a mark, and each file in a guide can be parsed.
+// Every step of a guide has a mark, and each file in a guide is valid.
 func TestStepsHaveMarks(t *testing.T) {
 	found := 0
 	for _, path := range guides {
@@ -102,7 +103,8 @@ func validate(t *testing.T, where, text string) {
 	}
 }
 
-// TestOutputMayDifferInNumbersAndNames checks that numbers, names and times may differ between runs, and words may not.
+// TestOutputMayDifferInNumbersAndNames checks the comparison of an output with a guide. Numbers, names and times may
+// differ between runs. Words must be the same.
 func TestOutputMayDifferInNumbersAndNames(t *testing.T) {
 	printed := "x\n   0.02s  NodeGroupTargetSize(standard) = 0\n  standard-a1-1  Ready\n"
 	names := map[string]string{}
@@ -114,8 +116,10 @@ func TestOutputMayDifferInNumbersAndNames(t *testing.T) {
 
 var hasDigit = regexp.MustCompile(`\d`)
 
-// missing returns the first line of shape that does not follow the previous lines in the output. It records in names
-// which words of the output stand for which words of shape.
+// missing searches the output for the lines of shape, in their order. It returns the first line of shape that is
+// missing, or "" if it finds all lines. A line counts as missing if it does not follow the line that was found last.
+// It ignores empty lines and "...". A word of shape with a digit matches any word. names records which word of the
+// output matched which word of shape.
 func missing(shape, printed string, names map[string]string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range strings.Split(shape, "\n") {
@@ -145,7 +149,7 @@ func missing(shape, printed string, names map[string]string) string {
 	return ""
 }
 
-// TestGuides runs the guides in a copy of the repository. Only the pinned tools are built there.
+// TestGuides runs the guides in a copy of the repository. The tools in bin are not built again there.
 func TestGuides(t *testing.T) {
 	if !*docsCheck {
 		t.Skip("make docs-check runs it")
@@ -169,12 +173,12 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// guide is a guide while it runs.
+// guide is the run of a guide.
 type guide struct {
 	t       *testing.T
 	folder  string
 	printed func() string     // the output of the last command so far
-	names   map[string]string // the words of this run, by the words of the guide
+	names   map[string]string // maps words of the guide to the words of this run
 }
 
 func (g *guide) run(all []step) {
@@ -203,7 +207,8 @@ func (g *guide) run(all []step) {
 	}
 }
 
-// expect compares the output of the last command with the shape. A command in the background may have to build first.
+// expect compares the output of the last command with the shape. It waits for the output, because a command in the
+// background may first have to build.
 func (g *guide) expect(shape string, limit time.Duration) {
 	testkit.Until(g.t, limit, "the guide's output is printed", func() error {
 		if line := missing(shape, g.printed(), g.names); line != "" {
@@ -213,7 +218,8 @@ func (g *guide) expect(shape string, limit time.Duration) {
 	})
 }
 
-// asHere returns a command of the guide with the names of this run, for example the name of the created instance.
+// asHere returns a command of the guide in which names are replaced by the names of this run, for example the name of
+// the created instance.
 func (g *guide) asHere(command string) string {
 	words := strings.Split(command, " ")
 	for i, word := range words {
@@ -224,8 +230,8 @@ func (g *guide) asHere(command string) string {
 	return strings.Join(words, " ")
 }
 
-// render replaces a command that would change a cluster by a command that only prints the manifests, and validates the
-// manifests.
+// render replaces a command that would change a cluster by a command that only prints the manifests. It then
+// validates the manifests.
 func (g *guide) render(text string) {
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\\\n", ""), "\n") {
 		line, applied := strings.CutSuffix(line, " | kubectl apply -f -")

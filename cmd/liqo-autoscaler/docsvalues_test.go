@@ -37,7 +37,8 @@ func TestDocumentedValues(t *testing.T) {
 	golden.Check(t, "../../docs/reference/values.md", b.String())
 }
 
-// A row has the comment above its key and the comment behind it. An example below a value is in no row.
+// The meaning in a row consists of the comment above the key and the comment behind it. A comment with an example
+// below a value appears in no row.
 func TestChartValues(t *testing.T) {
 	rows := chartValues(t, `# About the file.
 
@@ -63,10 +64,11 @@ tls: # a Secret
 	}, rows)
 }
 
-// chartValue is a row of the reference. standard is the default in backquotes; empty for an empty value.
+// chartValue is a row of the reference. standard is the default in backquotes, or "" for an empty value.
 type chartValue struct{ key, kind, standard, meaning string }
 
-// usualMeanings describes keys that mean the same in each place, if values.yaml has no comment about them.
+// usualMeanings describes keys that have the same meaning everywhere. It applies if values.yaml has no comment about
+// the key.
 var usualMeanings = map[string]string{
 	"affinity":            "The affinity of the pods.",
 	"annotations":         "Further annotations of the object.",
@@ -93,14 +95,14 @@ var usualMeanings = map[string]string{
 // valuesSchema is the part of a chart's schema that describes the types.
 type valuesSchema struct {
 	Ref         string                   `json:"$ref"`
-	Type        any                      `json:"type"` // a string, or several
+	Type        any                      `json:"type"` // a string or a list of strings
 	Enum        []string                 `json:"enum"`
 	AnyOf       []*valuesSchema          `json:"anyOf"`
 	Properties  map[string]*valuesSchema `json:"properties"`
 	Definitions map[string]*valuesSchema `json:"definitions"`
 }
 
-// kind returns the type in words.
+// kind returns the type of the value in words.
 func (s *valuesSchema) kind() string {
 	var kinds []string
 	switch of := s.Type.(type) {
@@ -122,8 +124,9 @@ func (s *valuesSchema) kind() string {
 	return strings.ReplaceAll(text, "array", "list")
 }
 
-// chartValues returns a row for each value in a values.yaml, in its order. Each key of a map has its own row if the map
-// has one key a line and the schema names the keys. The map then has a row only if it has a comment.
+// chartValues returns a row for each value in a values.yaml, in the order of the file. If a map is written with one
+// key per line and the schema names its keys, each key has its own row. Such a map itself has a row only if it has a
+// comment. Any other map has one row.
 func chartValues(t *testing.T, values, schema string) (rows []chartValue) {
 	t.Helper()
 	var root valuesSchema
@@ -161,7 +164,8 @@ func chartValues(t *testing.T, values, schema string) (rows []chartValue) {
 
 var behind = regexp.MustCompile(`^[^#]*\s# (.+)$`)
 
-// comment returns the comment lines directly above a key, and the comment behind the first key of a line, as sentences.
+// comment returns the comment lines directly above a key and the comment behind it, as sentences. If several keys are
+// on a line, only the first one has a comment.
 func comment(lines []string, key *yaml.Node) string {
 	if strings.TrimSpace(lines[key.Line-1][:key.Column-1]) != "" {
 		return ""

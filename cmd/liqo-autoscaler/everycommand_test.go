@@ -27,8 +27,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// asking are the commands that call Temporal, in the form in which this test runs them. KUBECONFIG names a cluster with
-// one pod.
+// asking lists the commands that call Temporal, in the form in which this test runs them. The test replaces
+// KUBECONFIG by the path of a kubeconfig for a cluster with one pod.
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
 	"explain instance std-1-1", "explain group std", "explain std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
@@ -37,8 +37,9 @@ var asking = []string{
 	"temporal setup", "temporal adopt-hub --kubeconfig KUBECONFIG",
 }
 
-// notHere are the other commands. worker and grpcserver wait for Temporal at their start, and `make e2e
-// SUITE=production` covers them. dev starts its own Temporal when none answers. The rest does not call Temporal.
+// notHere lists the other commands. worker and grpcserver wait for Temporal at their start; `make e2e
+// SUITE=production` covers them. dev starts its own Temporal if none answers. The other commands do not call
+// Temporal.
 var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "setup", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
@@ -79,8 +80,8 @@ func clusterWithAPod(t *testing.T) (kubeconfig string) {
 	return kubeconfig
 }
 
-// Every command that calls Temporal reads its connection, including mutual TLS, from the environment alone. It reports
-// a failed connection in one line and by its exit code.
+// Every command that calls Temporal can take all settings of its connection, including mutual TLS, from the
+// environment. It reports a failed connection in one line and with its exit code.
 func TestEveryCommandReportsAFailedConnection(t *testing.T) {
 	dir, ca, other := t.TempDir(), testkit.NewAuthority(t), testkit.NewAuthority(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -120,7 +121,7 @@ func TestEveryCommandReportsAFailedConnection(t *testing.T) {
 	}
 }
 
-// Each command is in one of the lists above, so that a developer cannot forget a new command.
+// Each command is in one of the two lists, so that a developer cannot forget to add a new command.
 func TestEveryCommandIsListed(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

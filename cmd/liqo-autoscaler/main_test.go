@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain removes the developer's own Temporal settings and trace collector from the environment of the tests.
+// TestMain removes the developer's Temporal settings and trace settings from the environment of the tests.
 func TestMain(m *testing.M) {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

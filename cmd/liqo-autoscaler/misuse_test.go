@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A misspelt command must fail. Otherwise `config valdate FILE` in a pipeline would check nothing and pass.
+// A misspelt command must fail. Otherwise `config valdate FILE` would succeed in a pipeline without checking the
+// file.
 func TestMisspeltConfigCommandFails(t *testing.T) {
 	_, _, err := command(t.Context(), "config", "valdate", "x.yaml")
 	require.ErrorContains(t, err, `unknown command "valdate"`)
@@ -25,7 +26,7 @@ func TestMisspeltConfigCommandFails(t *testing.T) {
 	require.Contains(t, out, "validate")
 }
 
-// A flag is refused when its value is wrong, even when the flag has no effect.
+// A flag with a wrong value is refused, even if the flag has no effect on the command.
 func TestFlagsWithoutEffectAreChecked(t *testing.T) {
 	for _, args := range [][]string{
 		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers",
@@ -36,7 +37,7 @@ func TestFlagsWithoutEffectAreChecked(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a command that waits for its input.
+// A command waits for its input. Ctrl-C ends it.
 func TestInterruptEndsACommandThatReads(t *testing.T) {
 	if pipe := os.Getenv("LIQO_AUTOSCALER_READS"); pipe != "" {
 		readFrom(pipe)
@@ -69,7 +70,7 @@ func TestInterruptEndsACommandThatReads(t *testing.T) {
 	}
 }
 
-// readFrom runs the command in the same way as main. Its input is the pipe.
+// readFrom runs the command as main does, with the pipe as its input.
 func readFrom(pipe string) {
 	args := strings.Replace(os.Getenv("LIQO_AUTOSCALER_ARGS"), "PIPE", pipe, 1)
 	if !strings.Contains(args, pipe) {
@@ -83,7 +84,7 @@ func readFrom(pipe string) {
 	main()
 }
 
-// untilRead returns the other end of the pipe after its reader has read a byte and waits for more.
+// untilRead returns the writing end of the pipe as soon as the command has read a byte and waits for more.
 func untilRead(t *testing.T, pipe string) *os.File {
 	t.Helper()
 	var in *os.File

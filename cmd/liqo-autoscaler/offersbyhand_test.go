@@ -28,7 +28,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// An operator checks, publishes and deletes an offer. An invalid offer is not sent.
+// An operator checks, publishes and deletes an offer with commands. An invalid offer is not sent to the server.
 func TestOfferIsPublishedByHand(t *testing.T) {
 	dir := t.TempDir()
 	there := offerserver.New(t)

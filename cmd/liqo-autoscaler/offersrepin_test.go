@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only a backend that pins provider ids can repin a provider. A name is required.
+// `offers repin` needs a name. It fails for a backend that does not pin certificate authorities.
 func TestOffersRepinMisuse(t *testing.T) {
 	_, _, err := command(t.Context(), "offers", "repin")
 	require.ErrorContains(t, err, "accepts 1 arg(s)")

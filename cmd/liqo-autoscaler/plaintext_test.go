@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The command refuses to start before it listens or calls Temporal.
+// Without TLS files, the command refuses to start. It does so before it listens or calls Temporal.
 func TestServerRefusesPlaintextByDefault(t *testing.T) {
 	groups := filepath.Join(t.TempDir(), "nodegroups.yaml")
 	require.NoError(t, os.WriteFile(groups, examples.NodeGroups, 0o600))
@@ -23,7 +23,8 @@ func TestServerRefusesPlaintextByDefault(t *testing.T) {
 	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let every client of the port")
 }
 
-// An empty list of allowed names, for example from an unset variable, must not admit every client.
+// The list of permitted names is empty, for example because of an unset variable. The server must not accept every
+// client then; it refuses to start.
 func TestServerRefusesAnEmptyListOfNames(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The standard output contains only YAML, for kubectl. The next steps and the warnings go to stderr.
+// The standard output contains only YAML, which the user can pass to kubectl. The next steps and the warnings go to
+// stderr.
 func TestProviderAccessPrintsOnlyYAML(t *testing.T) {
 	out, said, err := command(t.Context(), "provider-access", "--consumer-id", "rome")
 	require.NoError(t, err)
@@ -70,8 +71,8 @@ func TestProviderAccessMisuse(t *testing.T) {
 	}
 }
 
-// A token renews itself for its own account, and the rest of the file does not change. A file that cannot be renewed
-// stays unchanged. Errors quote no part of a file.
+// The command uses a token to request a new token for the same account, and replaces only the token in the file. A
+// file whose token cannot be renewed stays unchanged. Errors quote no part of a file.
 func TestRenewChangesOnlyTheToken(t *testing.T) {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub": "system:serviceaccount:accounts:consumer-rome"}`))
 	old, end := "e30."+claims+".b2xk", time.Now().Add(time.Hour).Truncate(time.Second)

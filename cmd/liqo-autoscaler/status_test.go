@@ -46,7 +46,7 @@ func command(ctx context.Context, args ...string) (stdout, stderr string, err er
 	return out.String(), errOut.String(), err
 }
 
-// stage is a whole installation on this machine, as `make run` starts it. The test acts as CA.
+// stage is a complete installation on this machine, as `make run` starts it. The test acts as CA.
 type stage struct {
 	t     *testing.T
 	ctx   context.Context
@@ -79,7 +79,7 @@ func (s *stage) cli(args ...string) string {
 	return out
 }
 
-// try is like cli, for a command that may fail for a while.
+// try is like cli, but for a command that may fail.
 func (s *stage) try(args ...string) (string, error) {
 	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.flags.temporal)...)
 	if err == nil && errOut != "" {
@@ -95,7 +95,7 @@ func (s *stage) status(args ...string) show.Status {
 	return out
 }
 
-// tryStatus is like status, for the time before all groups have started.
+// tryStatus is like status, but may fail because not all groups have started yet.
 func (s *stage) tryStatus(args ...string) (status show.Status, err error) {
 	out, err := s.try(append([]string{"status", "-o", "json"}, args...)...)
 	if err == nil {
@@ -110,7 +110,7 @@ func (s *stage) refresh() {
 	require.NoError(s.t, err)
 }
 
-// increase acts as Cluster Autoscaler: it requests nodes after a successful Refresh.
+// increase acts as Cluster Autoscaler: it calls Refresh until this succeeds, and then requests nodes.
 func (s *stage) increase(group string, delta int32) error {
 	s.t.Helper()
 	require.NoError(s.t, cli.WaitFor(s.ctx, time.Minute, func() error {
@@ -137,7 +137,7 @@ func (s *stage) configure(text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.flags.dir, "nodegroups.yaml"), []byte(text), 0o600))
 }
 
-// until waits until the status meets the condition.
+// until waits until the condition want holds for the status.
 func (s *stage) until(want func(show.Status) bool) show.Status {
 	s.t.Helper()
 	var last show.Status
@@ -158,7 +158,8 @@ defaults: {max: 3, shape: {cpu: 2, memory: 4Gi, pods: 110}}
 nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
 `
 
-// An operator reads the state, watches changes, and changes the config, while processes run and while they are stopped.
+// An operator reads the state, watches changes, and changes the config, both while the processes run and while they
+// are stopped.
 func TestStatusOffersAndReload(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
@@ -263,8 +264,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	}
 	require.NotContains(t, s.cli("offers")+s.cli("status"), "Cordoned")
 
-	// The group is removed from the config while no server runs. The next server finds it, and the group shrinks until it
-	// is gone.
+	// The group is removed from the config while no server runs. The next server finds the running group, which can
+	// then only shrink. After its last instance is removed, the group ends.
 	stop()
 	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
 	_, stop = startDev(s.ctx, t, s.flags)
@@ -283,7 +284,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NotContains(t, s.groups(), "two")
 	s.until(func(st show.Status) bool { return len(st.Groups) == 1 })
 
-	// The group returns with another shape while all processes run. One version of the config file is broken.
+	// While all processes run, the group is added to the config again, with another shape. Before that, the config
+	// file is broken for a time.
 	s.configure("nodeGroups: [{}]")
 	s.refresh()
 	require.Len(t, s.groups(), 1)
@@ -294,7 +296,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
 	require.Equal(t, "1", st.Groups[1].Shape.Cpu().String())
 
-	// A changed shape of a group that has nodes does not take effect, and status and doctor report that.
+	// The config changes the shape of a group that has nodes. The change does not take effect, and status and doctor
+	// report this.
 	s.configure(twoGroups)
 	s.refresh()
 	require.Regexp(t, `(?m)^two +ChangeNotInForce +shape changed, but only in the config: give the changed group a new id`,
@@ -306,8 +309,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.refresh()
 	require.NotContains(t, s.cli("status"), "ChangeNotInForce")
 
-	// Histories of closed workflows are lost. A released instance is then unknown, and only its group knows a Ready
-	// instance.
+	// Temporal has deleted the histories of closed workflows. A released instance is then unknown. For a Ready
+	// instance, only the state that its group publishes is known.
 	was, is := ready.Instances[0].Name, st.Instances[0].Name
 	temporal := devserver.Dial(t, s.flags.temporal)
 	for _, id := range []string{workflows.ScaleOutID(was), workflows.ScaleInID(was), workflows.ScaleOutID(is)} {
@@ -327,7 +330,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	stop()
 }
 
-// isUnknown requires that every command with a node group's id reports this id as unknown and lists the known ids.
+// isUnknown requires that every command that accepts the id of a node group reports this id as unknown and lists the
+// known ids.
 func (s *stage) isUnknown(id, those string) {
 	s.t.Helper()
 	for _, args := range [][]string{{"status", "--group", id}, {"report", "--group", id}, {"explain", "group", id},
@@ -339,7 +343,8 @@ func (s *stage) isUnknown(id, those string) {
 	}
 }
 
-// relabel changes a label of a node, as a user might do, and restores it. In between, status shows the difference.
+// relabel changes a label of a node, as a user might do, and restores it. In between it checks that status shows the
+// difference.
 func (s *stage) relabel(node string) {
 	s.t.Helper()
 	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
@@ -375,7 +380,7 @@ func (s *stage) relabel(node string) {
 	})
 }
 
-// While the creation of an instance takes long, status shows the cause of the wait.
+// The creation of an instance takes long. status shows the reason.
 func TestStatusShowsTheCauseOfAWait(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
@@ -397,7 +402,7 @@ func TestStatusShowsTheCauseOfAWait(t *testing.T) {
 	require.NoError(t, s.increase("one", 1))
 	waits("waiting for tenant: ")
 
-	// A pause without a grant fails the instance immediately, and Cluster Autoscaler deletes it.
+	// The instance has no grant yet. A pause makes it fail immediately, and Cluster Autoscaler deletes it.
 	require.Equal(t, "node group one is paused, target size 1\n", s.cli("pause", "group", "one"))
 	paused := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Failed })
 	require.Equal(t, fleet.CodePaused, paused.Instances[0].Failure.Code)
@@ -462,7 +467,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	}
 }
 
-// pause accepts only a group or the observer as its argument.
+// `pause` refuses every argument other than `group` with a name, or `observer`.
 func TestPauseNeedsAGroup(t *testing.T) {
 	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"},
 		{"observer", "a"}} {

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// stuckFrontend starts a frontend that answers as a dev server whose SQLite interrupts each query.
+// stuckFrontend starts a frontend that answers in the same way as a dev server in which SQLite interrupts each query.
 func stuckFrontend(t *testing.T) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,8 @@ func stuckFrontend(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// doctor reports the state as a finding of its own and names the restart. Other commands name it in their error.
+// If Temporal cannot read its database, doctor reports a finding of its own. The remedy is a restart of Temporal.
+// Other commands name the restart in their error.
 func TestDoctorRecognisesATemporalThatCannotReadItsDatabase(t *testing.T) {
 	address := stuckFrontend(t)
 	out, _, err := command(t.Context(), "doctor", "--no-cluster", "--temporal-address", address)

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 )
 
-// The setup creates the missing objects and keeps the existing ones. It does not change objects of other owners.
+// `temporal setup` creates the missing namespace and search attributes, and keeps existing ones. It does not change
+// the objects of other programs.
 func TestTemporalSetup(t *testing.T) {
 	address := devserver.New(t)
 	run := func(namespace string, args ...string) (string, error) {
@@ -57,7 +58,8 @@ func TestTemporalSetup(t *testing.T) {
 	require.Contains(t, errOut, "waiting: no process listens")
 }
 
-// dev simulates nodes, so it must not use a Temporal that only the environment names.
+// dev simulates nodes. If only an environment variable names the Temporal server, it may be a production server, so
+// dev refuses to use it.
 func TestDevKeepsAwayFromOtherTemporals(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example.com:7233")
 	_, _, err := command(t.Context(), "dev", "--dir", t.TempDir(), "--listen", "127.0.0.1:0", "--metrics-listen", "",

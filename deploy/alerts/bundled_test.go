@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlertFiresForTheReleasesFullVolume checks the rule for the volume of a bundled Temporal, with the selectors of
-// one release. The rule fires for the volume of this release and not for the volume of another release.
+// TestAlertFiresForTheReleasesFullVolume checks the rule about the volume of a bundled Temporal, with the selectors
+// of one release. The alert fires if the volume of this release is almost full. It does not fire if only the volume
+// of another release is almost full.
 func TestAlertFiresForTheReleasesFullVolume(t *testing.T) {
 	const path = "deploy/helm/liqo-autoscaler/files/alerts-bundled.yaml"
 	text := strings.ReplaceAll(read(t, path), `persistentvolumeclaim=~".*"`,

@@ -56,8 +56,9 @@ func ofOneInstallation(t *testing.T, title, expr string) {
 	}
 }
 
-// TestDashboardShowsNoNormalAnswerAsAProblem checks that the panels of problems contain no line for a normal answer or
-// for a provider without a problem, that the costs have panels, and that durations of scale-outs have fine buckets.
+// TestDashboardShowsNoNormalAnswerAsAProblem checks expressions of the dashboard. The panels of problems show neither
+// normal answers nor providers without a problem. There are panels for the costs. The panel of scale-out durations
+// uses our own histogram, which has fine buckets.
 func TestDashboardShowsNoNormalAnswerAsAProblem(t *testing.T) {
 	var board struct {
 		Panels []struct {

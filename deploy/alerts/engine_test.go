@@ -32,11 +32,11 @@ func alertRules(t *testing.T) (all []rulefmt.Rule) {
 	return all
 }
 
-// fired is a firing alert with its summary.
+// fired is an alert that fires, with its summary.
 type fired struct{ name, summary string }
 
-// firing returns the alerts of a rules file that fire when processes have served these samples, one a minute, for this
-// many minutes. It requires that no alert fires before.
+// firing evaluates a rules file with the metrics in served, which have one sample for each minute. It returns the
+// alerts that fire after the given number of minutes. It requires that no alert fires earlier.
 func firing(t *testing.T, file string, served map[string][]string, minutes int) (all []fired) {
 	t.Helper()
 	load := "load 1m\n"
@@ -66,7 +66,7 @@ func firing(t *testing.T, file string, served map[string][]string, minutes int) 
 	return all
 }
 
-// active returns the firing alerts of a group of rules.
+// active returns the alerts of a group of rules that fire now.
 func active(t *testing.T, g *rules.Group) (all []fired) {
 	t.Helper()
 	for _, r := range g.AlertingRules() {

@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// day is the number of minutes in a day. A minute is the unit of the samples below.
+// day is the number of minutes in a day. The samples below have an interval of one minute.
 const day = 24 * 60
 
-// The common part of the names of the Temporal SDK's series for the workflows and the steps of a hub.
+// The samples of the Temporal SDK's metrics begin with these label selectors. `drivers` is for a hub's workflows, and
+// `making` is for its step Join.
 const (
 	drivers = `{namespace="la", task_queue="liqo-autoscaler-drivers", `
 	making  = `{namespace="la", task_queue="liqo-autoscaler-making", activity_type="Join", `
 )
 
-// healthy are the metrics of a working installation's processes, with one sample a minute.
+// healthy contains the metrics of the processes of a working installation, with one sample each minute.
 var healthy = map[string][]string{
 	"liqo_autoscaler_view_fresh":                    {`{namespace="la", pod="grpcserver-1"} 1x3000`},
 	"liqo_autoscaler_worker_polls":                  {`{namespace="la", pod="grpcserver-1"} 1x3000`},
@@ -57,8 +58,8 @@ var healthy = map[string][]string{
 		`{namespace="la", group="large", period="hour", level="soft"} 0x3000`},
 }
 
-// scenes holds, for each alert, the metrics with which it must fire, the minutes until it fires, and its summary.
-// Without samples, a metric is not served.
+// scenes contains, for each alert, the metrics with which the alert must fire, the minutes until it fires, and a part
+// of its summary. A metric with no samples is not served.
 var scenes = map[string]struct {
 	served  map[string][]string
 	minutes int
@@ -91,14 +92,14 @@ var scenes = map[string]struct {
 		"temporal_activity_schedule_to_start_latency_seconds_bucket": {
 			making + `le="1"} 0+1x3000`, making + `le="60"} 0+6x3000`,
 			making + `le="+Inf"} 0+6x3000`}}, 16, "Join"},
-	"LiqoAutoscalerScaleOutsFail": {map[string][]string{ // CA deletes the instance every five minutes, and it fails again
+	"LiqoAutoscalerScaleOutsFail": {map[string][]string{ // every five minutes a new instance fails
 		"liqo_autoscaler_instances_failed": {`{namespace="la", group="large", code="NoCapacity"} ` + often("1", "0", "0", "0", "0")}},
 		30, "large keep failing with NoCapacity"},
 	"LiqoAutoscalerInstancesStuck": {map[string][]string{
 		"liqo_autoscaler_instances_stuck": {`{namespace="la", group="large"} 3x3000`}}, 30, "3 instances of node group large"},
 	"LiqoAutoscalerInstancesNotReady": {map[string][]string{
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
-	"LiqoAutoscalerObserverStopped": {map[string][]string{ // the leader of two workers has stopped
+	"LiqoAutoscalerObserverStopped": {map[string][]string{ // the leading worker has stopped, and no other leads
 		"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
 			`{namespace="la", pod="worker-2"} 0+60x5 300x3000`}}, 13, "no dead provider is noticed"},
 	"LiqoAutoscalerNodesDiffer": {map[string][]string{
@@ -118,7 +119,7 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {`{namespace="la", provider="milan"} 90000x3000`},
 		"liqo_autoscaler_provider_credentials_late_timestamp_seconds":   {`{namespace="la", provider="milan"} 600x3000`}},
 		11, "milan expire in 1d 0h 49m 0s"},
-	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // zero: the file cannot be read
+	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // zero means that the file cannot be read
 		"liqo_autoscaler_tls_certificate_expiry_timestamp_seconds": {`{namespace="la", pod="grpcserver-1"} 0x3000`}},
 		10, "grpcserver-1"},
 	"LiqoAutoscalerNothingOffered": {map[string][]string{
@@ -130,8 +131,9 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_group_offered_max_size": {`{namespace="la", group="large"} 2x3000`}}, day, "large has been paused"},
 }
 
-// Each alert fires in its scene, not earlier, and without other alerts, while the neighbours (other applications in the
-// same Prometheus) are healthy. When only the neighbours have the fault, it does not fire.
+// For each alert, the metrics of our installation have the fault of its scene, and the other applications in the same
+// Prometheus are healthy. The alert then fires after the expected time, and no other alert fires. If only the other
+// applications have the fault, the alert does not fire.
 func TestEachAlertFiresAloneInItsScene(t *testing.T) {
 	var alerts []string
 	for _, r := range alertRules(t) {
@@ -155,7 +157,7 @@ func TestEachAlertFiresAloneInItsScene(t *testing.T) {
 				near.serves(healthy))
 			require.Empty(t, firing(t, ofTheChart, together(ours.serves(healthy), billing.serves(troubled),
 				west.serves(troubled), south.serves(troubled), near.serves(troubled)), s.minutes))
-			if alert == "LiqoAutoscalerServerMissing" { // only the chart's rules detect that one of several servers is missing
+			if alert == "LiqoAutoscalerServerMissing" { // only the chart's rules detect one missing server of several
 				fires(t, ruleFile, billing.serves(healthy))
 				return
 			}

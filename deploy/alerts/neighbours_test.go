@@ -9,34 +9,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The texts in the rules that the chart replaces by the selectors of the release. TestRulesSelectOneRelease in the
-// folder deploy compares the chart with the same texts.
+// These constants are selectors in the rules. The chart replaces them by the selectors of the release. The test
+// TestRulesSelectOneRelease (in deploy/) checks that the chart replaces exactly these selectors.
 const (
 	anyJob   = `job=~".*"`
 	anyQueue = `task_queue=~"liqo-autoscaler(-.+)?"`
 )
 
-// selected are the labels of our installation as the chart writes them. Metrics of the discovery server have no label
-// for the hub.
+// selected contains the selectors of our installation in the form in which the chart writes them. Metrics of the
+// discovery server have no label hub.
 const selected = `namespace="la", job="la-metrics", hub=~"(default)?"`
 
-// application is one of several applications with metrics in the same Prometheus.
+// application is an application whose metrics are in the same Prometheus as ours.
 type application struct {
 	target, queue string
-	foreign       bool // another application with Temporal, which shares only the SDK's metrics with us
+	foreign       bool // another application that uses Temporal; only the SDK's metrics have the same names as ours
 }
 
 var (
 	ours    = application{target: `namespace="la", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
-	// west is an installation in another namespace. south is an installation in the same namespace with its own hub. near
-	// is an installation that the same job scrapes.
+	// west is an installation in another namespace. south is an installation in our namespace with its own hub and
+	// its own job. near is an installation in our namespace that the same job scrapes.
 	west  = application{target: `namespace="west", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	south = application{target: `namespace="la", job="south-metrics", hub="south"`, queue: "liqo-autoscaler-south"}
 	near  = application{target: `namespace="la", job="la-metrics", hub="near"`, queue: "liqo-autoscaler-near"}
 )
 
-// serves returns our samples with the labels of that application.
+// serves returns the samples with the labels of the application.
 func (a application) serves(samples map[string][]string) map[string][]string {
 	as := strings.NewReplacer(`namespace="la"`, a.target, `task_queue="liqo-autoscaler`, `task_queue="`+a.queue)
 	served := map[string][]string{}
@@ -50,7 +50,7 @@ func (a application) serves(samples map[string][]string) map[string][]string {
 	return served
 }
 
-// together merges these metrics.
+// together merges the metrics of several applications.
 func together(all ...map[string][]string) map[string][]string {
 	served := map[string][]string{}
 	for _, samples := range all {
@@ -61,7 +61,7 @@ func together(all ...map[string][]string) map[string][]string {
 	return served
 }
 
-// rendered writes the rules as the chart renders them for our installation.
+// rendered writes the rules to a file, as the chart renders them for our installation.
 func rendered(t *testing.T) (file string) {
 	t.Helper()
 	rules, err := os.ReadFile(ruleFile)

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runbookPage is the page of the alerts; the chart may replace it.
+// runbookPage is the page that describes the alerts. The chart can replace it by another page.
 const runbookPage = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md"
 
-// Every metric in a rule is documented, so that a renamed metric is noticed; each alert has a severity, and a section of
-// the runbook, to which it has a link.
+// Every metric in a rule is documented, so that a renamed metric is noticed. Each alert has a severity, and a link to
+// its section of the runbook.
 func TestRulesAreDocumented(t *testing.T) {
 	metrics, runbook := read(t, "docs/metrics.md"), read(t, "docs/alerts.md")
 	for _, r := range alertRules(t) {
@@ -24,8 +24,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// Each rule selects the metrics of one installation, because other applications with Temporal export the SDK's metrics,
-// and another installation exports all metrics.
+// Each rule selects the metrics of one installation. Other applications that use Temporal also export the SDK's
+// metrics, and another installation exports all metrics.
 func TestRulesSelectOneInstallation(t *testing.T) {
 	for _, r := range alertRules(t) {
 		for _, s := range selectors(t, r.Expr) {
@@ -43,7 +43,7 @@ func hasQueue(metric string) bool {
 		!strings.HasPrefix(metric, "temporal_long_request")
 }
 
-// matchers returns the label matchers of a selector in their written form.
+// matchers returns the label matchers of a selector in the form in which they are written.
 func matchers(s *parser.VectorSelector) (written []string) {
 	for _, m := range s.LabelMatchers {
 		written = append(written, m.String())
@@ -74,7 +74,8 @@ func documented(t *testing.T, metrics, expr string) {
 	}
 }
 
-// base returns the documented name of a metric. For the series of a histogram, this is their common part.
+// base returns the name under which a metric is documented. For the series of a histogram, this is the name without
+// the suffix.
 func base(series string) string {
 	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 		series = strings.TrimSuffix(series, suffix)

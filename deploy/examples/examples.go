@@ -8,7 +8,7 @@ import _ "embed"
 //go:embed nodegroups.yaml
 var NodeGroups []byte
 
-// Offers is offers.yaml: offers of three providers, one provider with GPUs. The Secret with the credentials of a
+// Offers is offers.yaml: the offers of three providers, one of which has GPUs. The Secret with the credentials of a
 // provider has the provider's name.
 //
 //go:embed offers.yaml

@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// The test parses each example file with the code that parses a user's file.
+// The code that parses a user's file can parse each example file.
 func TestEveryExampleIsParsed(t *testing.T) {
 	parsers := map[string]func(*testing.T, []byte) error{
 		"nodegroups.yaml": func(_ *testing.T, raw []byte) error { _, err := config.Parse(raw); return err },
@@ -54,7 +54,8 @@ func TestEveryExampleIsParsed(t *testing.T) {
 	require.Empty(t, parsers, "parsers without a file")
 }
 
-// listSecret makes the Secrets source read the Secret in the form in which an API server returns it.
+// listSecret passes a Secret to the source that reads offers from Secrets, in the form in which an API server returns
+// it.
 func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 	t.Helper()
 	var secret corev1.Secret
@@ -76,8 +77,8 @@ func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 	return offers, problems
 }
 
-// The samples fit together: the discovery server accepts every offer, and every group finds a provider among the
-// samples.
+// The example files fit together: the discovery server accepts every offer, and every group can use an offer of the
+// examples.
 func TestExamplesFitTogether(t *testing.T) {
 	groups, err := config.Parse(examples.NodeGroups)
 	require.NoError(t, err)

@@ -27,8 +27,8 @@ func Account(consumer string) string { return "consumer-" + consumer }
 // policyName matches the names of policies in a manifest.
 var policyName = regexp.MustCompile(`(?m)^  policyName: (\S+)$`)
 
-// PolicyNames returns the names of all admission policies that a Manifest for the consumer can have, in the order of
-// the Manifest.
+// PolicyNames returns the names of all admission policies that a Manifest for the consumer can contain, in the order
+// of the Manifest.
 func PolicyNames(consumer string) (names []string) {
 	for _, found := range policyName.FindAllStringSubmatch(Manifest(consumer, "liqo", PodPolicies), -1) {
 		names = append(names, found[1])
@@ -39,18 +39,19 @@ func PolicyNames(consumer string) (names []string) {
 // Policies selects the admission policies of a Manifest.
 type Policies int
 
-// Each value includes the policies of the previous value.
+// Each value selects the policies of the previous value, too.
 const (
 	NoPolicies Policies = iota
 	// AccessPolicies prevent the consumer from gaining permissions, and from undoing the provider's refusal.
 	AccessPolicies
-	// PodPolicies also restrict the consumer's pods to the Pod Security Standard "baseline".
+	// PodPolicies, in addition, restrict the consumer's pods to the Pod Security Standard "baseline".
 	PodPolicies
 )
 
-// Manifest returns the YAML that a provider applies to give a consumer access: namespaces, account, roles and admission
-// policies. The consumer's id and liqoNamespace, the namespace of Liqo on the provider, must be DNS-1123 labels. The
-// policies permit only the given networks in the consumer's Configurations. If no networks are given, they permit any.
+// Manifest returns the YAML that a provider applies to give a consumer access: namespaces, account, roles and
+// admission policies. The parameter liqoNamespace is the namespace of Liqo on the provider. It and the consumer's id
+// must be DNS-1123 labels. The policies permit only the given networks in the consumer's Configurations. If no
+// networks are given, the policies permit all networks.
 func Manifest(consumer, liqoNamespace string, policies Policies, networks ...netip.Prefix) string {
 	_, text, _ := strings.Cut(rbac, "\n---\n") // drops the comment for readers of the file
 	if policies >= AccessPolicies {

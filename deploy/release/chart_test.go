@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// charts pulls each chart. It checks the chart's signature, and that the chart runs the image of the release.
+// charts pulls each chart from the registry. It checks the signature of the chart, and that the chart runs the image
+// of the release.
 func (r *release) charts(t *testing.T) {
 	for chart, values := range map[string]string{"liqo-autoscaler": "plaintext", "liqo-autoscaler-agent": "least"} {
 		ref := r.registry + "/charts/" + chart
@@ -28,7 +29,7 @@ func (r *release) charts(t *testing.T) {
 	}
 }
 
-// The GitHub workflows have valid syntax, expressions, and inputs of well-known actions.
+// The GitHub workflows have valid syntax and expressions, and pass valid inputs to well-known actions.
 func TestGitHubWorkflowsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*.yaml")
 	require.NoError(t, err)

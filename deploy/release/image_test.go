@@ -30,7 +30,8 @@ const (
 
 var architectures = []string{"amd64", "arm64"}
 
-// pushBase pushes a substitute for distroless' static image. It contains certificates on scratch, and its user is root.
+// pushBase pushes an image that replaces distroless' static image in this test. The image contains only certificates,
+// and its user is root.
 func pushBase(t *testing.T, host string) string {
 	t.Helper()
 	base := v1.ImageIndex(empty.Index)
@@ -50,7 +51,8 @@ func pushBase(t *testing.T, host string) string {
 	return ref.String()
 }
 
-// images checks the image of each architecture (layout, user, entrypoint, binary and SBOM) and all signatures.
+// images checks, for each architecture, the layout, the user, the entrypoint, the binary and the SBOM of the image.
+// It also checks all signatures.
 func (r *release) images(t *testing.T) {
 	index, err := remote.Index(reference(t, r.image()+":"+version))
 	require.NoError(t, err)
@@ -73,7 +75,7 @@ func (r *release) images(t *testing.T) {
 	require.Equal(t, architectures, found)
 }
 
-// check checks one image, and returns its binary.
+// check checks one image and returns the image's binary.
 func check(t *testing.T, image v1.Image, arch string) []byte {
 	t.Helper()
 	config, err := image.ConfigFile()
@@ -103,8 +105,8 @@ func check(t *testing.T, image v1.Image, arch string) []byte {
 	return files[binary]
 }
 
-// sbom checks that the image's SBOM names each module of its binary with its version, and equals the SBOM in the
-// archives.
+// sbom checks that the SBOM of the image names each module in the image's binary with its version. The archives
+// contain the same SBOM.
 func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte) {
 	t.Helper()
 	built, err := buildinfo.Read(bytes.NewReader(program))
@@ -130,7 +132,7 @@ func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte
 	t.Logf("linux/%s: the SBOM names %d modules", arch, len(built.Deps))
 }
 
-// signed checks the signature of the image or chart that ref names.
+// signed checks the signature of an image or a chart. ref is its reference.
 func (r *release) signed(t *testing.T, ref string) {
 	t.Helper()
 	verify := func(public string) error {
@@ -140,7 +142,7 @@ func (r *release) signed(t *testing.T, ref string) {
 	require.Error(t, verify(r.otherPublic), "another key: %s", ref)
 }
 
-// tarball checks the image file from which the quickstart loads an image without a registry.
+// tarball checks the image file that the quickstart loads. With this file, the quickstart needs no registry.
 func (r *release) tarball(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
 	r.run(t, r.folder, "make", "image", "TAR="+file, "VERSION="+version, "IMAGE="+r.image())

@@ -24,14 +24,14 @@ const version = "0.1.0-check.1"
 
 var platforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64"}
 
-// release is a release that was built in a copy of the repository, with a registry and a signing key of this test.
+// release is a release that was built in a copy of the repository, with a registry and a signing key of the test.
 type release struct {
 	folder, dist, registry, key, public, otherPublic string
 	env                                              []string
 }
 
-// Without GitHub, `make release` makes and signs the image, the charts, the SBOMs and the binaries. A second run makes
-// the same bytes.
+// `make release` builds and signs the image, the charts, the SBOMs and the binaries without GitHub. A second run
+// produces the same bytes.
 func TestReleaseIsSignedAndReproducible(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
@@ -60,7 +60,7 @@ func (r *release) archiveOf(platform string) string {
 	return filepath.Join(r.dist, "liqo-autoscaler_"+version+"_"+platform+".tar.gz")
 }
 
-// makeKeys makes a signing key, and a second key that signs nothing.
+// makeKeys creates a signing key, and a second key with which nothing is signed.
 func (r *release) makeKeys(t *testing.T) {
 	own, other := t.TempDir(), t.TempDir()
 	r.env = []string{"COSIGN_PASSWORD="}
@@ -70,8 +70,8 @@ func (r *release) makeKeys(t *testing.T) {
 	r.key, r.public, r.otherPublic = own+"/cosign.key", own+"/cosign.pub", other+"/cosign.pub"
 }
 
-// copyOf copies the files that git tracks, and the untracked files that git does not ignore, into a new repository. It
-// has one commit, with the tag of the release.
+// copyOf copies the files of the repository into a new repository: the files that git tracks, and the untracked files
+// that git does not ignore. The new repository has one commit, which has the tag of the release.
 func (r *release) copyOf(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -84,14 +84,14 @@ func (r *release) copyOf(t *testing.T) string {
 	return folder
 }
 
-// archive runs goreleaser in a copy, without the steps that need GitHub.
+// archive runs goreleaser in the folder, without the steps that need GitHub.
 func (r *release) archive(t *testing.T, folder string) {
 	t.Helper()
 	r.run(t, folder, "bin/goreleaser", "release", "--skip=publish", "--clean", "--parallelism", "1",
 		"--config", "deploy/release/goreleaser.yaml")
 }
 
-// archives checks the checksums, their signature, and the binary for this machine.
+// archives checks the file of checksums, its signature, and the binary for this machine.
 func (r *release) archives(t *testing.T) {
 	sums := filepath.Join(r.dist, "checksums.txt")
 	names := map[string]bool{}
@@ -126,8 +126,8 @@ func (r *release) archives(t *testing.T) {
 	require.FileExists(t, filepath.Join(folder, "LICENSE"))
 }
 
-// krew checks that the manifest has each archive with its checksum, and runs the binary for this machine as krew links
-// it. TestKrewManifest in deploy checks the other fields.
+// krew checks that the manifest for krew contains each archive with its checksum. It runs the binary for this machine
+// through a link with the same name as krew's link. TestKrewManifest in the folder deploy checks the other fields.
 func (r *release) krew(t *testing.T) {
 	manifest := read(t, filepath.Join(r.dist, "liqo-autoscaler.yaml"))
 	require.Contains(t, manifest, "\n  version: v"+version+"\n")
@@ -145,7 +145,7 @@ func (r *release) krew(t *testing.T) {
 		"Usage:\n  kubectl liqo-autoscaler status [flags]\n")
 }
 
-// reproducible makes the archives again in another folder.
+// reproducible builds the archives again in another folder, and compares them.
 func (r *release) reproducible(t *testing.T) {
 	again := r.copyOf(t)
 	require.NoError(t, os.CopyFS(filepath.Join(again, ".run/sbom"), os.DirFS(filepath.Join(r.folder, ".run/sbom"))))
@@ -159,7 +159,7 @@ func (r *release) reproducible(t *testing.T) {
 	require.Equal(t, read(t, filepath.Join(r.folder, sums)), read(t, filepath.Join(again, sums)), "archives and SBOMs")
 }
 
-// binaries returns the files of the binaries, relative to the copy.
+// binaries returns the paths of the binaries, relative to the copy of the repository.
 func (r *release) binaries(t *testing.T) (all []string) {
 	t.Helper()
 	var artifacts []struct{ Path, Type string }

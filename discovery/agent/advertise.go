@@ -17,11 +17,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Sink publishes offers to consumers.
+// Sink is the place where the agent publishes its offers.
 type Sink interface {
-	// Restart resets the sink. The agent calls it when it has become the leader, before its first Put.
+	// Restart resets the sink. When an agent has become the leader, it calls Restart before its first Put.
 	Restart()
-	// Put publishes or renews the offer, which then expires after ttl. It blocks for a bounded time.
+	// Put publishes or renews the offer. The offer expires after ttl. Put blocks for a bounded time.
 	Put(ctx context.Context, offer api.Posted, ttl time.Duration) error
 	// Withdraw removes the offer. It succeeds if the offer is unknown, and blocks for a bounded time.
 	Withdraw(ctx context.Context, name string) error
@@ -29,36 +29,37 @@ type Sink interface {
 
 // These constants are the intervals and time limits of an Advertiser.
 const (
-	writeEvery = time.Second      // the shortest time between two writes
+	writeEvery = time.Second      // the shortest time between two rounds of writes
 	retryEvery = 10 * time.Second // the longest time between two attempts while writes fail
 	endWithin  = 5 * time.Second  // the time to withdraw all offers
 )
 
-// Advertiser publishes the offers that Offers returns to the Sink, and renews them.
+// Advertiser calls Offers, publishes the returned offers to the Sink, and renews them.
 type Advertiser struct {
 	Sink Sink
-	// Offers returns the present offers and their validity.
+	// Offers returns the present offers, and the time after which they expire.
 	Offers func() ([]api.Posted, time.Duration)
 	// Changed delivers a value when the result of Offers may have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
 	Metrics *Metrics
 
-	offered map[string]api.Posted // the published offers by name; zero while the result of a write is unknown
+	offered map[string]api.Posted // the published offers by name; the zero value while the result of a write is unknown
 
 	mu      sync.Mutex
 	lastErr error
 }
 
-// Err returns the error of the last round of writes, or nil after a success and before the first round.
+// Err returns the error of the last round of writes. It returns nil if this round succeeded, and before the first
+// round.
 func (a *Advertiser) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lastErr
 }
 
-// Run advertises until ctx ends, and then withdraws all offers. It writes changed offers at most once a second. It
-// renews all offers three times within their TTL.
+// Run publishes the offers until ctx ends, and then withdraws all offers. It writes changed offers at most once a
+// second. It renews each offer about three times within the offer's TTL.
 func (a *Advertiser) Run(ctx context.Context) {
 	a.offered = map[string]api.Posted{}
 	a.Sink.Restart()
@@ -84,8 +85,8 @@ func (a *Advertiser) Run(ctx context.Context) {
 	a.withdraw(ctx)
 }
 
-// waitForSlices waits for writeEvery, and then until offers change or must be renewed. After failures it waits longer,
-// at most retryEvery, and a change does not shorten this wait.
+// waitForChange waits for writeEvery, and then until the offers change or must be renewed. After failed writes it
+// only waits, for up to retryEvery, even if the offers change.
 func (a *Advertiser) waitForChange(ctx context.Context, failures int, renew time.Time) {
 	if failures > 0 {
 		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), retryEvery)))
@@ -103,8 +104,9 @@ func (a *Advertiser) waitForChange(ctx context.Context, failures int, renew time
 	}
 }
 
-// advertise writes the changed offers, or all offers, and withdraws the removed offers. If writes hang, it stops early,
-// because the measured amounts are outdated by then. A few slow writes do not make it stop.
+// advertise writes the changed offers, and withdraws offers that no longer exist. If the parameter `all` is true, it
+// writes all offers. It ends early if a write has failed and 30 seconds have passed, because the measured amounts are
+// outdated by then. It does not end early if all writes succeed, even if they are slow.
 func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, error) {
 	began := time.Now()
 	offers, ttl := a.Offers()
@@ -150,7 +152,7 @@ func (a *Advertiser) take(ctx context.Context, name string) error {
 	return nil
 }
 
-// withdraw removes all offers. It works although ctx has ended.
+// withdraw removes all offers, even if ctx has ended.
 func (a *Advertiser) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -161,8 +163,8 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	}
 }
 
-// recordResult stores the result of a round for Err. It logs a failure whose text differs from the last one, and the
-// first success after failures.
+// recordResult stores the result of a round of writes for Err. It logs an error if its text differs from the text of
+// the last error. It also logs the first success after errors.
 func (a *Advertiser) recordResult(err error) {
 	a.mu.Lock()
 	was := a.lastErr
@@ -176,11 +178,11 @@ func (a *Advertiser) recordResult(err error) {
 	}
 }
 
-// jitter shortens d by a random part of up to a quarter, so that agents that start at the same time do not renew at the
-// same time.
+// jitter shortens d by a random part of up to a quarter. Without it, agents that start at the same time would renew
+// their offers at the same time.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
-// renderAmounts renders amounts as "cpu=4, memory=8Gi", sorted by name.
+// renderAmounts returns the amounts as a text such as "cpu=4, memory=8Gi", sorted by name.
 func renderAmounts(amounts corev1.ResourceList) string {
 	var parts []string
 	for name, amount := range amounts {

@@ -22,15 +22,16 @@ import (
 type Options struct {
 	Kube    kubernetes.Interface
 	Objects dynamic.Interface
-	// Config is the configuration file. The agent reads it again after each change and at each renewal.
+	// Config is the configuration file. The agent checks the file for changes at each round of writes and at each
+	// round of answers.
 	Config *reload.Files[Config]
-	// Sink receives the offers; nil publishes them in the consumers' tenant namespaces.
+	// Sink receives the offers. If it is nil, the agent publishes them in the consumers' tenant namespaces.
 	Sink Sink
-	// GrantsSlices makes the agent answer the ResourceSlices of Class.
+	// GrantsSlices reports whether the agent answers the ResourceSlices with the class Class.
 	GrantsSlices bool
-	// Namespace contains the Lease that selects the leader among several agents.
+	// Namespace is the namespace of the Lease that selects the leader among several agents.
 	Namespace string
-	// LiqoNamespace is the namespace in which Liqo runs. It contains the record of grants.
+	// LiqoNamespace is the namespace in which Liqo runs. The record of grants is in this namespace.
 	LiqoNamespace string
 	Metrics       *Metrics
 	Log           *slog.Logger
@@ -70,8 +71,8 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run calls Work whenever this agent holds the Lease, until ctx ends. It withdraws the offers when ctx ends or the
-// Lease is lost, so that no offer stays published without an agent that measures it.
+// Run calls Work whenever this agent holds the Lease, until ctx ends. When ctx ends or the Lease is lost, the agent
+// withdraws the offers. So no offer stays published while no agent measures it.
 func (a *Agent) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { a.cluster.Run(ctx) })
@@ -79,8 +80,8 @@ func (a *Agent) Run(ctx context.Context) {
 	watching.Wait()
 }
 
-// Work publishes offers and answers slices until ctx ends, and then withdraws the offers. It does not check whether
-// other agents work too; Run does.
+// Work publishes offers and answers slices until ctx ends, and then withdraws the offers. It does not ensure that
+// only one agent works at a time; Run does.
 func (a *Agent) Work(ctx context.Context) {
 	for a.Ready() != nil {
 		if !wait.For(ctx, syncEvery) {
@@ -102,13 +103,15 @@ func (a *Agent) config() Config {
 	return a.options.Config.Latest(a.options.Log, "the agent's config has errors; its last valid version stays in use")
 }
 
-// Ready returns an error with the kinds of objects that the agent has not listed yet, or nil when it can measure.
+// Ready returns nil when the agent has listed all objects that it needs to measure. Otherwise it returns an error
+// with the kinds of objects that are not listed yet.
 func (a *Agent) Ready() error { return a.cluster.Synced() }
 
-// Advertised returns the error of the last write of the offers. It is nil while another agent leads.
+// Advertised returns the error of the last round of writes. It returns nil if this agent has never held the Lease.
 func (a *Agent) Advertised() error { return a.advertiser.Err() }
 
-// offers returns the configured offers with the amounts measured now, and the time after which they expire.
+// offers measures the cluster, and returns the configured offers with the measured amounts and the time after which
+// they expire.
 func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	config := a.config()
 	world := a.cluster.World()
@@ -128,8 +131,8 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	return offers, config.TTL()
 }
 
-// shown returns the granted amounts for metrics, by consumer. To bound the number of series, it adds all consumers
-// without an offer as "other", and omits resources that no node has.
+// shown returns the granted amounts for metrics, by consumer. It bounds the number of series: it adds up the amounts
+// of all consumers without an offer under the name "other", and omits resources that no usable node has.
 func (c Config) shown(w World) map[string]corev1.ResourceList {
 	const other = "other"
 	whole, _ := w.allocatable()

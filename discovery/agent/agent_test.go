@@ -114,8 +114,8 @@ func configFile(t *testing.T, content string) (*reload.Files[Config], string) {
 	return files, path
 }
 
-// start runs an agent until the test ends or stop is called. It returns when all watches have begun, because a fake
-// cluster loses the events between a list and its watch.
+// start runs an agent until the test ends or the function stop is called. It returns when all watches have begun,
+// because a fake cluster loses the events between a list and its watch.
 func (c *cluster) start(t *testing.T, config *reload.Files[Config], to Sink) (a *Agent, stop func()) {
 	t.Helper()
 	a, err := New(c.options(config, to))
@@ -226,7 +226,7 @@ func TestFailedWriteIsRetried(t *testing.T) {
 	testkit.Until(t, patience, "all is well", a.Advertised)
 }
 
-// Only one of two agents works. When it stops, the other agent takes over.
+// Only one of two agents works. When the working agent stops, the other agent takes over.
 func TestOnlyOneOfTwoAgentsWorks(t *testing.T) {
 	c := newCluster(node("a", amounts("4", "64Gi", "pods", "110")))
 	config, _ := configFile(t, document)

@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// add adds the positive amounts to to. Negative amounts, which a consumer may have written, are ignored.
+// add increases the amounts in the first map by the positive amounts in the second map. It ignores negative amounts,
+// which a consumer may have written.
 func add(to, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		sum := to[name].DeepCopy()
@@ -16,8 +17,8 @@ func add(to, amounts corev1.ResourceList) {
 	}
 }
 
-// subtract subtracts the positive amounts from from; resources that are absent in from stay absent. Negative amounts,
-// which a consumer may have written, are ignored.
+// subtract reduces the amounts in the first map by the positive amounts in the second map. A resource that is absent
+// from the first map stays absent. subtract ignores negative amounts, which a consumer may have written.
 func subtract(from, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		if has, ok := from[name]; ok && amount.Sign() > 0 {
@@ -28,7 +29,7 @@ func subtract(from, amounts corev1.ResourceList) {
 	}
 }
 
-// positive returns copies of the amounts that exceed zero.
+// positive returns copies of the amounts that are greater than zero.
 func positive(amounts corev1.ResourceList) corev1.ResourceList {
 	more := corev1.ResourceList{}
 	for name, amount := range amounts {
@@ -39,7 +40,8 @@ func positive(amounts corev1.ResourceList) corev1.ResourceList {
 	return more
 }
 
-// raise replaces each amount by the amount in least if that is larger.
+// raise ensures that each amount in the first map is at least the amount in the second map. It raises lower amounts
+// and adds absent ones.
 func raise(amounts, least corev1.ResourceList) {
 	for name, amount := range least {
 		if has, ok := amounts[name]; !ok || has.Cmp(amount) < 0 {
@@ -58,9 +60,9 @@ func nonNegative(amounts corev1.ResourceList) corev1.ResourceList {
 	return amounts
 }
 
-// covers reports whether has contains at least the requested amount of each resource.
-func covers(has, asks corev1.ResourceList) bool {
-	for name, want := range asks {
+// covers reports whether the amounts in the first map are sufficient for the requests.
+func covers(has, requests corev1.ResourceList) bool {
+	for name, want := range requests {
 		if have := has[name]; want.Sign() > 0 && have.Cmp(want) < 0 {
 			return false
 		}

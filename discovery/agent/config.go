@@ -18,19 +18,20 @@ import (
 
 // Config is the content of the agent's configuration file.
 type Config struct {
-	// Provider is this cluster's Liqo cluster id. The discovery server may restrict the agent's token to this id, and
-	// consumers compare it with the id that the cluster reports to them.
+	// Provider is this cluster's Liqo cluster id. The discovery server may restrict the agent's token to this id.
+	// Consumers compare the id with the id that the cluster itself reports to them.
 	Provider string `json:"provider"`
 	// Reserve is the capacity that is excluded from all offers.
 	Reserve corev1.ResourceList `json:"reserve,omitempty"`
-	// GrowsTo is the total capacity, by resource, up to which this cluster's own autoscaler adds nodes for consumers'
-	// pods. GrowsNode contains the allocatable amounts of one added node.
+	// GrowsTo is the total capacity, by resource, to which this cluster's own autoscaler may grow the cluster for
+	// consumers' pods. GrowsNode contains the allocatable amounts of a node that the autoscaler adds.
 	GrowsTo   corev1.ResourceList `json:"growsTo,omitempty"`
 	GrowsNode corev1.ResourceList `json:"growsNode,omitempty"`
-	// NodeTolerations are the tolerations of the consumers' pods. Nodes with taints that they do not tolerate, such as
-	// control plane nodes, are not offered.
+	// NodeTolerations are the tolerations of the consumers' pods. Nodes with other taints, such as control plane
+	// nodes, are not offered.
 	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
-	// Shares limits each consumer: not at all (default), equally or by weights.
+	// Shares limits the part of the capacity that each consumer may hold: no limit (default), equal parts, or parts
+	// by weights.
 	Shares Shares `json:"shares,omitempty"`
 	// NodeLabels are the labels for the virtual nodes of the slices that the agent grants.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
@@ -46,7 +47,7 @@ type Config struct {
 	Offers []OfferConfig `json:"offers"`
 }
 
-// OfferConfig is an offer to one consumer. It has the fields of Spec except the measured ones.
+// OfferConfig is an offer to one consumer. It has the fields of Spec, except the fields that the agent measures.
 type OfferConfig struct {
 	// Consumer is the consumer's Liqo cluster id.
 	Consumer string `json:"consumer"`
@@ -54,16 +55,16 @@ type OfferConfig struct {
 	Hub string `json:"hub,omitempty"`
 	// Cap bounds the offered amounts, by resource.
 	Cap corev1.ResourceList `json:"cap,omitempty"`
-	// AllowAggregate permits slices that are larger than every single node of this cluster, for consumers with many small
-	// pods.
+	// AllowAggregate permits slices that are larger than any single node of this cluster. It is for consumers with
+	// many small pods.
 	AllowAggregate bool `json:"allowAggregate,omitempty"`
-	// Weight is the consumer's weight if Shares is "weights"; default 1. If a consumer has several offers, the weight of
-	// the first one counts.
+	// Weight is the consumer's weight if Shares is "weights"; default 1. If a consumer has several offers, the weight
+	// in the first one applies.
 	Weight int `json:"weight,omitempty"`
 	discovery.Spec
 }
 
-// These are the bounds of the config.
+// These constants bound the values in the config.
 const (
 	defaultTTL = 60
 	minTTL     = 10
@@ -75,7 +76,8 @@ const (
 // TTL returns the time after which an offer expires if it is not renewed.
 func (c Config) TTL() time.Duration { return time.Duration(c.TTLSeconds) * time.Second }
 
-// Parse reads the file, YAML or JSON, and applies defaults. The error lists all faults by path.
+// Parse reads the content of the file, which is YAML or JSON, and applies defaults. The error lists all faults, each
+// with its path.
 func Parse(document []byte) (Config, error) {
 	c := Config{TTLSeconds: defaultTTL}
 	_, faults, err := strictyaml.Unmarshal(document, &c)
@@ -193,9 +195,9 @@ func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceLis
 	}
 }
 
-// Measure returns the offer with the amounts that its consumer's hub may hold now, including its present holds. These
-// amounts are the free capacity, but at most the cap and the share of the consumer, minus grants to the consumer that
-// are not holds of this hub.
+// Measure returns the offer with the amounts that the consumer's hub may hold in total, including the present holds
+// of this hub. The amounts are the free capacity (World.Free), but at most the offer's cap and the consumer's share.
+// Grants to the consumer that are not holds of this hub reduce the cap and the share.
 func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
 	free, most := w.Free(to, c.Reserve), c.bound(w, o)
@@ -223,7 +225,8 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	return posted
 }
 
-// Post returns the offer with the free amounts. It omits negative amounts and resources that no pod can request.
+// Post returns the offer with the free amounts. The offer always contains cpu, memory and pods, even if the amount is
+// 0. It contains any other resource only if a pod can request the resource and an amount of the resource is free.
 func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted {
 	spec := o.Spec
 	spec.Provider = provider

@@ -72,7 +72,7 @@ func (c *cluster) twin() *cluster {
 	return twin
 }
 
-// during calls do once, in the middle of the first request with this verb for this resource.
+// during calls the function do once, in the middle of the first request with this verb for this resource.
 func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	var once sync.Once
 	f.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -81,8 +81,8 @@ func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	})
 }
 
-// An agent freezes in the middle of a round, and another agent grants a slice in the meantime. The room suffices for
-// one of two slices, and only one is granted.
+// An agent freezes in the middle of a round, and another agent grants a slice in the meantime. The free capacity
+// suffices for only one of two slices. Exactly one slice is granted.
 func TestFrozenAgentGrantsNoRoomTwice(t *testing.T) {
 	for _, at := range [][2]string{{"list", "tenants"}, {"list", "resourceslices"}, {"create", "configmaps"},
 		{"update", "resourceslices"}} {
@@ -103,8 +103,8 @@ func TestFrozenAgentGrantsNoRoomTwice(t *testing.T) {
 	}
 }
 
-// Two agents grant slices in one cluster. This happens with two discovery servers, because the agent of each server has
-// its own Lease.
+// Two agents concurrently grant slices in one cluster, and 60 of 100 slices fit. Exactly 60 slices are granted. A
+// cluster has two agents if it uses two discovery servers, because the agent of each server has its own Lease.
 func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()
@@ -118,8 +118,9 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
 }
 
-// TestLateWatchGrantsNoRoomTwice uses a watch that has not delivered another agent's grant, which takes all the room.
-// When that slice is deleted, its room is free again, although the watch has never delivered the slice.
+// Another agent has granted a slice that takes the whole capacity, and the watch has not delivered this slice. The
+// agent denies the next slice. After the granted slice is deleted, its capacity is free again, although the watch has
+// never delivered the slice.
 func TestLateWatchGrantsNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()

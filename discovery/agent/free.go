@@ -9,7 +9,8 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 )
 
-// These are Liqo's labels on the objects that it creates (Liqo pkg/consts and pkg/virtualKubelet/forge).
+// These constants are the labels that Liqo sets on the objects that it creates (Liqo pkg/consts and
+// pkg/virtualKubelet/forge).
 const (
 	labelType      = "liqo.io/type"
 	virtualNode    = "virtual-node"
@@ -18,20 +19,20 @@ const (
 	labelPodOrigin = "offloading.liqo.io/origin" // the consumer that owns the pod
 )
 
-// World is the state of the cluster at one moment. This package never changes the objects in it.
+// World is the state of the cluster at one moment. This package never changes the objects in a World.
 type World struct {
 	Nodes  []*corev1.Node
 	Pods   []*corev1.Pod
 	Slices []Slice
-	// Tolerations are the tolerations of consumers' pods. Nodes with other taints are not usable.
+	// Tolerations are the tolerations of consumers' pods. Nodes with taints that these pods do not tolerate are not
+	// usable.
 	Tolerations []corev1.Toleration
 	// GrowsTo and GrowsNode have the same meaning as in Config.
 	GrowsTo, GrowsNode corev1.ResourceList
 }
 
-// Free returns the amounts that the hub to can hold in total, including its present holds: the capacity for all
-// consumers, minus the amounts of other consumers, minus amounts of the hub's consumer that are not holds of this hub.
-// No amount is negative.
+// Free returns the amounts that one hub (the Holder to) can hold in total, including its present holds. They are the
+// capacity for all consumers minus the amounts in use, except the holds of this hub. No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
 	free := w.capacity(reserve)
 	for _, amounts := range w.usedExceptHolds(to) {
@@ -40,9 +41,10 @@ func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList 
 	return nonNegative(free)
 }
 
-// capacity returns the capacity for all consumers together. This is the allocatable amount of the usable nodes, minus
-// the reserve and the requests of pods that Liqo did not create. If GrowsTo is larger, it replaces that amount. It is
-// not added, because it already includes the nodes that were added.
+// capacity returns the capacity for all consumers together. It is the allocatable amount of the usable nodes, minus
+// the reserve and minus the requests of pods that Liqo did not create. If GrowsTo has a larger amount of a resource,
+// this amount counts instead. The two amounts are not added, because GrowsTo already includes the nodes that the
+// autoscaler has added.
 func (w World) capacity(reserve corev1.ResourceList) corev1.ResourceList {
 	whole, usable := w.allocatable()
 	for _, pod := range w.Pods {
@@ -55,9 +57,9 @@ func (w World) capacity(reserve corev1.ResourceList) corev1.ResourceList {
 	return whole
 }
 
-// usedExceptHolds returns the amounts that each consumer uses, without the holds of the hub to. For each consumer it
-// uses the larger of the granted slices and the requests of the pods, because pods still run for a while after their
-// slice is deleted.
+// usedExceptHolds returns the amounts that each consumer uses, except the holds of one hub (the Holder to). A
+// consumer uses the amounts of its granted slices, or the requests of its pods if these requests are larger. They can
+// be larger because pods still run for a while after their slice is deleted.
 func (w World) usedExceptHolds(to Holder) map[string]corev1.ResourceList {
 	held, own := w.Granted(), corev1.ResourceList{}
 	for consumer, used := range w.used() {
@@ -75,7 +77,7 @@ func (w World) usedExceptHolds(to Holder) map[string]corev1.ResourceList {
 	return held
 }
 
-// used returns the requests of each consumer's pods in this cluster.
+// used returns the sum of the requests of each consumer's pods in this cluster.
 func (w World) used() map[string]corev1.ResourceList {
 	used := map[string]corev1.ResourceList{}
 	_, usable := w.allocatable()
@@ -91,8 +93,9 @@ func (w World) used() map[string]corev1.ResourceList {
 	return used
 }
 
-// Largest returns the free amounts of the usable node with the most free CPU. All pods on a node reduce its free
-// amounts. A pod that needs more cannot start immediately. Largest returns nil if no node is usable.
+// Largest returns the free amounts of the usable node with the most free CPU. A pod that requests more CPU cannot
+// start immediately. The free amounts are the allocatable amounts of the node minus the requests of all its pods.
+// Largest returns nil if no node is usable.
 func (w World) Largest() corev1.ResourceList {
 	_, left := w.allocatable()
 	for _, pod := range w.Pods {
@@ -113,9 +116,9 @@ func (w World) Largest() corev1.ResourceList {
 // maxLargest is the maximum number of nodes that largestNodes returns.
 const maxLargest = 4
 
-// largestNodes returns the allocatable amounts of the largest usable nodes, limited to the offered resources. It
-// returns at most maxLargest nodes, those with the most CPU first. It omits a node if another node has at least the
-// same amount of every resource.
+// largestNodes returns the allocatable amounts of the largest usable nodes, with only the resources that are offered.
+// It returns at most maxLargest nodes, those with the most CPU first. It omits a node if another node has at least
+// the same amount of every resource.
 func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.ResourceList) {
 	_, each := w.allocatable()
 	if len(w.GrowsNode) > 0 {
@@ -162,8 +165,8 @@ func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.Re
 	return all, each
 }
 
-// architecture returns the common value of the label kubernetes.io/arch of all usable nodes. It is empty without usable
-// nodes, when the values differ, and when a node lacks the label.
+// architecture returns the value of the label kubernetes.io/arch if all usable nodes have the same value. Otherwise,
+// and without usable nodes, it returns "".
 func (w World) architecture() (name string) {
 	first := true
 	for _, node := range w.Nodes {

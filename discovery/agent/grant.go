@@ -27,10 +27,10 @@ type Decision struct {
 	Reason, Message string
 }
 
-// These are the reasons of a Decision.
+// These constants are the reasons of a Decision.
 const (
 	reasonGranted  = "ResourceSliceResourcesAccepted" // the reason that Liqo uses
-	reasonFull     = string(fleet.CodeNoCapacity)     // consumers interpret it
+	reasonFull     = string(fleet.CodeNoCapacity)     // consumers evaluate this reason
 	reasonLarger   = "LargerThanAnyNode"
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
@@ -38,18 +38,18 @@ const (
 	reasonTooMany  = "TooManySlices"
 )
 
-// Waits reports whether the agent must answer the slice now: Liqo has accepted the slice's authentication, and the
-// slice has no answer yet.
+// Waits reports whether the agent must answer the slice now. This is the case when Liqo has accepted the slice's
+// authentication and the slice has no answer yet.
 func (s Slice) Waits() bool {
 	return s.Incoming() && s.Spec.Class == Class && s.DeletionTimestamp == nil &&
 		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
 }
 
-// maxSlices bounds the granted slices of one consumer, and thereby the size of the record of grants.
+// maxSlices bounds the number of granted slices of one consumer. This also bounds the size of the record of grants.
 const maxSlices = 500
 
-// Judge decides whether to grant a waiting slice. It subtracts the grants of all consumers, so the slices of w must
-// include the grants that this round has already decided.
+// Judge decides whether to grant a waiting slice. It compares the slice with the capacity that the granted slices in
+// w leave free. Therefore w must also contain the grants that were decided earlier in the same round.
 func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	if tenant.Condition != tenantActive {
 		return Decision{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
@@ -81,7 +81,7 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
 }
 
-// exceedsOffer returns a denial if the slice exceeds the offer to its consumer, or nil.
+// exceedsOffer returns a denial if the slice exceeds the offer to its consumer. Otherwise it returns nil.
 func (c Config) exceedsOffer(w World, s Slice, o OfferConfig) *Decision {
 	left, held := c.bound(w, o), 0
 	for _, other := range w.Slices {
@@ -102,8 +102,8 @@ func (c Config) exceedsOffer(w World, s Slice, o OfferConfig) *Decision {
 	return nil
 }
 
-// hasNode reports whether an empty usable node, or an added node, has the requested amounts. A pod that requests a
-// whole virtual node can start only on such a node.
+// hasNode reports whether there is a node that would have the requested amounts if it were empty: a usable node, or a
+// node that the autoscaler adds (GrowsNode). A pod that requests a whole virtual node can start only on such a node.
 func (w World) hasNode(asks corev1.ResourceList) bool {
 	if len(w.GrowsNode) > 0 && missing(w.GrowsNode, asks) == "" {
 		return true
@@ -117,7 +117,7 @@ func (w World) hasNode(asks corev1.ResourceList) bool {
 	return false
 }
 
-// renderList renders amounts as "cpu 2, memory 4Gi".
+// renderList returns the amounts as a text such as "cpu 2, memory 4Gi".
 func renderList(amounts corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
@@ -127,7 +127,8 @@ func renderList(amounts corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing renders the insufficient amounts as "cpu 1 of 2" (present of requested), or "" when all are sufficient.
+// missing compares the present amounts (has) with the requested amounts. It returns a text with the amounts that are
+// too low, such as "cpu 1 of 2": 1 is present and 2 are requested. It returns "" when all amounts are sufficient.
 func missing(has, asks corev1.ResourceList) string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(asks)) {

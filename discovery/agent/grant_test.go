@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// waiting returns a slice of our class. Liqo has admitted it, and it waits for a grant.
+// waiting returns a slice of the agent's class. Liqo has admitted it, and it waits for a grant.
 func waiting(consumer string, asks corev1.ResourceList) Slice {
 	return slice(consumer, "default", asks, func(s *Slice) {
 		s.Spec.Class = Class
@@ -35,7 +35,8 @@ func TestSliceWaitsUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// The cluster has 8 CPUs. The consumer munich may have 6 CPUs, and turin has no limit.
+// The cluster has 8 CPUs. The consumer munich may have 6 CPUs, and turin has no limit. Each case states the slice
+// that a consumer requests, the existing slices, and the reason in the agent's answer.
 func TestSlicesAreGrantedWithinCapAndRoom(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
 		{Consumer: "turin"}}}
@@ -80,8 +81,8 @@ func TestSlicesAreGrantedWithinCapAndRoom(t *testing.T) {
 	}
 }
 
-// Sixteen nodes of 4 CPUs are not one node of 64 CPUs. With 1 free CPU on each, they are not one node of 16 CPUs
-// either. A pod with such a request would start on no node, so the slice is denied.
+// A provider has sixteen nodes of 4 CPUs. A slice of 64 CPUs, which is their sum, is denied, because a pod of this
+// size would start on no node. For the same reason, a slice of 16 CPUs is denied when each node has 1 free CPU.
 func TestSliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	var w World
 	for n := range 16 {

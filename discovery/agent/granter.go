@@ -21,30 +21,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// granter answers the slices of Class, in the order of their creation. Each round reads the record of grants from the
-// API server. It reads the slices from a watch, because reading large slices from the API server would delay the
-// answers. The watch may be late, so a grant counts until the API server no longer has its slice. So no capacity is
-// granted twice.
+// granter answers the slices of Class, in the order in which they were created. In each round it reads the record of
+// grants from the API server, and the slices from a watch. It does not read all slices from the API server, because
+// large slices would delay the answers. The watch may be late. Therefore a grant counts until the API server no
+// longer has the slice of the grant, so that no capacity is granted twice.
 type granter struct {
 	objects dynamic.Interface
 	record  *record
 	config  func() Config
-	world   func() World // the state of the cluster as the watch knows it
+	world   func() World // the state of the cluster according to the watch
 	log     *slog.Logger
 	metrics *Metrics
 
-	failures map[types.UID]failure // of slices whose answer could not be written
+	failures map[types.UID]failure // the failed attempts to write the answer of a slice
 	denied   map[types.UID]bool    // slices that this agent has denied although the record has an entry for them
 	forged   map[types.UID]bool    // slices that were reported as forged
 }
 
-// failure counts the failed attempts to answer a slice, and stores the time of the next attempt.
+// failure holds the number of failed attempts to answer a slice, and the time of the next attempt.
 type failure struct {
 	times int
 	next  time.Time
 }
 
-// roundWithin bounds one request; retryWithin bounds the time between two attempts to answer a slice.
+// roundWithin bounds the duration of one request. retryWithin bounds the time between two attempts to answer a slice.
 const (
 	roundWithin = 10 * time.Second
 	retryWithin = time.Minute
@@ -55,7 +55,7 @@ func newGranter(g granter) *granter {
 	return &g
 }
 
-// run answers slices until ctx ends. waits delivers a value when a slice may wait for an answer.
+// run answers slices until ctx ends. The channel waits delivers a value when a slice may wait for an answer.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	var logged logonce.LastError
 	for ctx.Err() == nil {
@@ -73,8 +73,9 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	}
 }
 
-// waitForChange blocks until a slice may wait for an answer, the duration again has passed, or ctx ends. If again is 0,
-// no duration applies. So the late retry of one slice does not delay the slices of other consumers.
+// waitForSlices blocks until one of three events: a slice may wait for an answer, the duration `again` has passed, or
+// ctx ends. If again is 0, only the other two events end the wait. A slice that waits for an answer ends the wait
+// early, so that it is not delayed by the retry of another slice.
 func (g *granter) waitForSlices(ctx context.Context, again time.Duration, waits <-chan struct{}) {
 	var due <-chan time.Time
 	if again > 0 {
@@ -89,16 +90,16 @@ func (g *granter) waitForSlices(ctx context.Context, again time.Duration, waits 
 	}
 }
 
-// answer is a decision about a slice, before it is written.
+// answer is a decision about a slice that is not written yet.
 type answer struct {
-	index  int // of the slice
+	index  int // index of the slice in World.Slices
 	tenant Tenant
 	Decision
 }
 
 // round answers all waiting slices: it decides about them, writes all grants into the record with one request, and
-// writes the answers. A slice whose answer cannot be written is retried later and does not delay other slices. again is
-// the time until the next round; 0 means that only a change of a slice starts a round.
+// writes the answers. If an answer cannot be written, a later round tries again; the other slices do not wait for
+// this. The result `again` is the time until the next round. If it is 0, only a change of a slice starts a round.
 func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	seen, err := g.snapshot(ctx)
 	if err != nil {
@@ -118,7 +119,7 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	return earlier(again, later), err
 }
 
-// earlier returns the shorter of two times until a round; 0 means no round.
+// earlier returns the shorter of two durations. A duration of 0 means that none is set.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -126,7 +127,8 @@ func earlier(a, b time.Duration) time.Duration {
 	return a
 }
 
-// answer writes the answers. again is the time until the first failed answer is retried, or 0 if none failed.
+// answer writes the answers into the slices. The result `again` is the time until an answer that could not be written
+// is tried again, or 0 if all were written.
 func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 	config Config) (again time.Duration, err error) {
 	var failed []error
@@ -160,8 +162,8 @@ func (g *granter) book(ctx context.Context, seen snapshot, answers []answer) err
 	return g.record.write(ctx, seen.record, seen.grants)
 }
 
-// recordWrite records the result of writing an answer, and returns the time until the slice is retried; 0 means no
-// retry.
+// recordWrite records the result err of an attempt to write an answer. It returns the time until the next attempt, or
+// 0 if no other attempt is needed.
 func (g *granter) recordWrite(s Slice, a answer, err error) (later time.Duration) {
 	switch {
 	case err == nil:
@@ -184,7 +186,7 @@ func (g *granter) recordWrite(s Slice, a answer, err error) (later time.Duration
 	return later
 }
 
-// reportForged logs each forged slice once, see Slice.forged.
+// reportForged logs each slice with a forged grant once, see Slice.forged.
 func (g *granter) reportForged(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
@@ -196,8 +198,9 @@ func (g *granter) reportForged(all []Slice) {
 	}
 }
 
-// decide decides about the waiting slices, oldest first. Each decision takes the earlier grants into account. again is
-// the time until the next retry of a slice whose answer failed, or 0.
+// decide decides about the waiting slices, the oldest first. Each decision takes into account the grants that were
+// decided before it. decide omits a slice whose answer failed until the time of the next attempt. The result `again`
+// is the time until the first such attempt, or 0.
 func (g *granter) decide(config Config, world World, tenants map[string]Tenant) (answers []answer,
 	again time.Duration) {
 	for _, n := range order(world.Slices) {
@@ -207,7 +210,7 @@ func (g *granter) decide(config Config, world World, tenants map[string]Tenant) 
 			continue
 		}
 		booked := s.Booked
-		s.Booked = nil // the slice may use the capacity that is booked for it
+		s.Booked = nil // the slice may use the capacity that the record has for it
 		a := answer{n, tenants[s.Namespace], config.Judge(world, *s, tenants[s.Namespace])}
 		if s.Booked = booked; a.Granted {
 			s.Booked = s.Spec.Resources.DeepCopy()
@@ -217,7 +220,7 @@ func (g *granter) decide(config Config, world World, tenants map[string]Tenant) 
 	return answers, again
 }
 
-// order returns the slices that wait, oldest first.
+// order returns the indexes of the slices that wait for an answer, the oldest slice first.
 func order(all []Slice) (order []int) {
 	for n, s := range all {
 		if s.Waits() {
@@ -232,8 +235,7 @@ func order(all []Slice) (order []int) {
 	return order
 }
 
-// slice reads a slice from the API server. It returns NotFound when the slice does not exist or another slice has its
-// name.
+// slice reads a slice from the API server. It returns NotFound when a slice with this name and UID does not exist.
 func (g *granter) slice(ctx context.Context, namespace, name string, uid types.UID) (*unstructured.Unstructured,
 	error) {
 	all := g.objects.Resource(sliceResource).Namespace(namespace)
@@ -247,7 +249,7 @@ func (g *granter) slice(ctx context.Context, namespace, name string, uid types.U
 }
 
 // write writes the decision into the status of the slice. It returns a conflict error if the slice has changed since
-// the decision. It reads the slice again, because a round stores only the fields that it needs for the decision.
+// the decision. It reads the whole slice again, because judged has only the fields that the decision needs.
 func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -290,7 +292,7 @@ func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Co
 	return err
 }
 
-// classes returns the names as Liqo represents classes in a slice. The first class is the default.
+// classes returns the names in the form in which a slice of Liqo lists classes. The first class is the default.
 func classes(key string, names []string) []any {
 	out := []any{}
 	for n, name := range names {

@@ -113,8 +113,8 @@ func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 
 const storageClasses = "[map[default:true storageClassName:fast] map[default:false storageClassName:slow]]"
 
-// answers returns the number of granted slices, and of slices that were denied for lack of room, when all slices are
-// answered.
+// answers returns the number of granted slices, and the number of slices that were denied because no capacity was
+// free. It returns an error while a slice has no answer.
 func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	for i := range all {
 		s := sliceOf(&all[i])
@@ -242,7 +242,8 @@ func TestRefusedAnswerDelaysNoOtherSlice(t *testing.T) {
 	require.Equal(t, accepted, sliceOf(found).condition(conditionResources))
 }
 
-// The answer of a grant is lost. The grant keeps its room, and no other slice that waits gets this room.
+// The record has a grant, but the write of the grant into the slice's status is lost. The grant keeps its capacity,
+// and no other waiting slice gets this capacity.
 func TestGrantWithALostAnswerKeepsItsRoom(t *testing.T) {
 	c := newCluster()
 	lost := false

@@ -13,9 +13,10 @@ func gpus(n string) corev1.ResourceList {
 		"nvidia.com/gpu": resource.MustParse(n)}
 }
 
-// A provider without a GPU node offers the GPUs of the nodes that its autoscaler can add. growsTo is the total amount,
-// so added nodes change the offer only when they exceed it. The grants of consumers are subtracted. The requests of the
-// provider's own pods are subtracted only as far as they leave less than the total.
+// A provider without a GPU node offers the GPUs of the nodes that its autoscaler can add. growsTo is a total: added
+// nodes change the offer only when the measured amount exceeds growsTo. The requests of the provider's own pods
+// reduce the measured amount, but they never reduce the offer below growsTo. The grants of consumers reduce
+// the offer in any case.
 func TestGrowsToIsATotal(t *testing.T) {
 	gpu := func(free corev1.ResourceList) string { q := free["nvidia.com/gpu"]; return q.String() }
 	w := World{Nodes: []*corev1.Node{node("small", amounts("4", "16Gi"))},

@@ -76,8 +76,8 @@ func TestConsumerCannotGrantItselfCapacity(t *testing.T) {
 	}
 }
 
-// A slice changes its class to Liqo's own class. It then counts with the amount that Liqo has granted, even when an
-// agent had granted less before.
+// A consumer changes the class of its slice to Liqo's own class. For each resource, the larger of two amounts then
+// counts: Liqo's grant, and the agent's earlier grant.
 func TestSliceThatChangesItsClassCountsWithLiqosGrant(t *testing.T) {
 	changed := slice("munich", "", amounts("3", "1Gi"), func(s *Slice) {
 		s.Booked, s.Recorded, s.Spec.Class = amounts("1", "2Gi"), true, "default"
@@ -171,7 +171,7 @@ func TestGrantStaysAfterItsTenantIsGone(t *testing.T) {
 	require.Equal(t, denied, c.answered(t)["turin-001"])
 }
 
-// The number of slices of one consumer is bounded, so that it cannot fill the record of grants.
+// The number of slices of one consumer is bounded, so that no consumer can fill the record of grants.
 func TestSlicesOfAConsumerAreBounded(t *testing.T) {
 	w := room("10000")
 	for range maxSlices {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Look lists the present state of the cluster once, for commands. It does not read the record of grants, so a slice
-// counts with the amounts in its status.
+// Look returns the present state of the cluster, for commands. It does not read the record of grants; the amounts in
+// the status of a slice count as granted.
 func Look(ctx context.Context, kube kubernetes.Interface, objects dynamic.Interface) (w World, err error) {
 	_, err = lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return kube.CoreV1().Nodes().List(ctx, o)
@@ -47,6 +47,6 @@ func Look(ctx context.Context, kube kubernetes.Interface, objects dynamic.Interf
 	return w, nil
 }
 
-// lookPods is the number of pods per page. It is larger than podsPerPage, because a command may use more memory than
-// the agent.
+// lookPods is the number of pods that Look lists per page. It is larger than podsPerPage, because a command may use
+// more memory than the agent.
 const lookPods = 500

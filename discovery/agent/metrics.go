@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// These are the results of writing an offer, as label values.
+// These constants are the results of a write of an offer, as values of a label.
 const (
 	put       = "put"
 	withdrawn = "withdrawn"
@@ -59,7 +59,8 @@ func (m *Metrics) wrote(result string) { m.writes.WithLabelValues(result).Inc() 
 
 func (m *Metrics) answered(v Decision) { m.answers.WithLabelValues(v.Reason).Inc() }
 
-// Measured sets the gauges to the last measurement, by offer and by consumer.
+// Measured sets the gauges to the result of a measurement: the offered amounts by offer, the granted amounts by
+// consumer, and the free amounts of the largest node.
 func (m *Metrics) Measured(offered, granted map[string]corev1.ResourceList, largest corev1.ResourceList) {
 	for gauge, all := range map[*prometheus.GaugeVec]map[string]corev1.ResourceList{
 		m.offered: offered, m.granted: granted,

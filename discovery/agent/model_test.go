@@ -70,8 +70,9 @@ func fitsANode(w World, asks corev1.ResourceList) bool {
 	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return fitsIn(n.Status.Allocatable, asks) })
 }
 
-// unspent returns the capacity that the model has left. It is the nodes' capacity, less the pods that run or could run,
-// less the reserve, and less the larger of each consumer's grants and pod requests. It may be negative.
+// unspent returns the capacity that the model has left. From the nodes' capacity it subtracts the reserve, and the
+// requests of the cluster's own pods that run or could run. For each consumer it also subtracts the larger of two
+// amounts: the consumer's grants, and the requests of its pods. It may be negative.
 func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
 	left, used := corev1.ResourceList{}, map[string]corev1.ResourceList{}
 	for _, n := range w.Nodes {

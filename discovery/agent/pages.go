@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// These constants bound the objects in one response of the API server. A consumer can fill an object with more than a
-// megabyte, and decoding a response needs several times its size in memory. Pods are numerous but usually small, so
-// their pages are larger.
+// These constants bound the number of objects in one response of the API server. A consumer can fill an object with
+// more than a megabyte, and the agent needs several times the size of a response as memory to decode the response.
+// The pages with pods are larger, because pods are numerous but usually small.
 const (
 	slicesPerPage = 10
 	podsPerPage   = 25
@@ -26,8 +26,9 @@ const (
 // lister lists one page of objects.
 type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// each lists all objects page by page, and passes each object to take. To save memory, take should store only few
-// fields of an object. each returns the resource version of the list. It waits at most roundWithin for each page.
+// each lists all objects page by page, and calls the function `take` for each object. To save memory, take should
+// store only few fields of an object. each returns the resource version of the list. It waits at most roundWithin for
+// each page.
 func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
 	err error) {
 	options := metav1.ListOptions{Limit: perPage}
@@ -49,7 +50,7 @@ func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Ob
 	}
 }
 
-// page lists one page, within roundWithin.
+// page lists one page, and waits for at most roundWithin.
 func (list lister) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -78,8 +79,8 @@ func (list lister) one(ctx context.Context, of schema.GroupResource, name string
 	return found, err
 }
 
-// informer watches objects of the example's type, and stores only the fields that trim keeps. It lists page by page,
-// because client-go's reflector would request all objects in one response.
+// informer returns an informer for objects of the example's type, which stores only the fields that trim keeps. The
+// informer lists the objects page by page, because client-go's reflector would request all objects in one response.
 func (list lister) informer(example runtime.Object, perPage int64,
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) (cache.SharedIndexInformer, error) {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{

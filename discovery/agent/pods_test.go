@@ -120,11 +120,11 @@ func broughtBy(consumer string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[labelManagedBy], p.Labels[labelPodOrigin] = shadowPod, consumer }
 }
 
-// ending makes the pod wait for the end of its containers.
+// ending marks the pod as deleted. Such a pod exists until its containers have ended.
 func ending(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
 
-// Each consumer takes the larger of its slices' grants and its pods' requests from the 8 CPUs. The containers of a
-// deleted slice still run until the end of their grace period.
+// Of the cluster's 8 CPUs, each consumer uses the larger of two amounts: its slices' grants, and its pods' requests.
+// The containers of a deleted slice still run until the end of their grace period.
 func TestPodsOfADeletedSliceStillTakeRoom(t *testing.T) {
 	of := func(consumer, cpu string) *corev1.Pod {
 		return pod("p", "a", amounts(cpu, "1Gi"), broughtBy(consumer), ending)
@@ -163,7 +163,8 @@ func TestPodsOfADeletedSliceStillTakeRoom(t *testing.T) {
 	}
 }
 
-// The room of pods that still run is not granted again, and it does not change the share of another consumer.
+// The pods of a deleted slice still run. Their capacity is not granted again, and the share of another consumer does
+// not change.
 func TestRoomOfPodsOfADeletedSliceIsNotGranted(t *testing.T) {
 	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi", "pods", "110"))},
 		Pods: []*corev1.Pod{pod("p", "a", amounts("8", "8Gi"), broughtBy("munich"), ending)}}

@@ -14,16 +14,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// RecordName is the name of the ConfigMap with the grants of all agents of the cluster. It is in Liqo's namespace.
+// RecordName is the name of the ConfigMap with the grants of all agents of the cluster. The ConfigMap is in Liqo's
+// namespace.
 const RecordName = "liqo-autoscaler-grants"
 
 // recordKey is the key of the grants in that ConfigMap.
 const recordKey = "grants"
 
-// maxRecord bounds the bytes of the record: an API server accepts a ConfigMap of 1 MiB.
+// maxRecord bounds the size of the record in bytes, because an API server accepts a ConfigMap of at most 1 MiB.
 const maxRecord = 900 << 10
 
-// grant is an entry of the record.
+// grant is an entry of the record: the granted amounts of one slice.
 type grant struct {
 	Namespace string              `json:"namespace"`
 	Name      string              `json:"name"`
@@ -31,9 +32,10 @@ type grant struct {
 }
 
 // record stores the grants of all agents of the cluster, by the UID of the slice. The agent writes a grant into the
-// record before it writes the slice's status, because the consumer may change the status. Each write succeeds only on
-// the version that was read before. So the record survives a restart of the agent, and prevents a second or delayed
-// agent from granting the same capacity again. It is safe for concurrent use.
+// record before it writes the slice's status, because the consumer may change the status. The record survives a
+// restart of the agent. A write succeeds only if the record still has the version that the agent has read. Therefore
+// a second agent, or an agent that was delayed, cannot grant the same capacity again. record is safe for concurrent
+// use.
 type record struct {
 	kube      kubernetes.Interface
 	namespace string // of Liqo
@@ -42,7 +44,7 @@ type record struct {
 	last map[types.UID]grant
 }
 
-// grants returns the entries of the last read or write, or nil before the first one. It does not block.
+// grants returns the entries of the last read or write. It returns nil before the first read. It does not block.
 func (r *record) grants() map[types.UID]grant {
 	if r == nil {
 		return nil
@@ -52,7 +54,8 @@ func (r *record) grants() map[types.UID]grant {
 	return r.last
 }
 
-// edition is one version of the record. Its version is "" while no record exists.
+// edition is one version of the record: its grants and its resource version. The resource version is "" while no
+// record exists.
 type edition struct {
 	grants  map[types.UID]grant
 	version string
@@ -79,8 +82,8 @@ func (r *record) read(ctx context.Context) (e edition, err error) {
 	return e, nil
 }
 
-// write replaces the edition was by the grants. It returns a conflict error if another agent has replaced it first. It
-// blocks for at most roundWithin.
+// write replaces the grants in the record. It returns a conflict error if another agent has changed the record since
+// this agent read the edition `was`. It blocks for at most roundWithin.
 func (r *record) write(ctx context.Context, was edition, grants map[types.UID]grant) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()

@@ -9,15 +9,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// Server is the Sink for the discovery server. It writes in a session, which it starts with its first write. When
-// another agent of the provider starts a session, this agent's session ends. This agent then waits for
-// pauseAfterTakeover and starts a new session, because the other agent may have stopped. Server is not safe for
-// concurrent use.
+// Server is the Sink that publishes offers on the discovery server. It writes in a session, which it starts with its
+// first write. When another agent of the provider starts a session, this agent's session ends. This agent then writes
+// nothing for pauseAfterTakeover. After that it starts a new session, because the other agent may have stopped.
+// Server is not safe for concurrent use.
 type Server struct {
 	Client *client.Client
 
 	session *client.Session
-	lostAt  time.Time // when this agent noticed the end of its last session
+	lostAt  time.Time // the time at which this agent noticed the end of its last session
 }
 
 // pauseAfterTakeover is the time for which an agent does not write after another agent has started a session.
@@ -33,7 +33,7 @@ func (s *Server) Put(ctx context.Context, offer api.Posted, ttl time.Duration) e
 	return s.checkSession(err)
 }
 
-// Withdraw implements Sink. Without a session this agent has no offer to withdraw, and Withdraw fails.
+// Withdraw implements Sink. Without a session it returns an error, because this agent has no offers on the server.
 func (s *Server) Withdraw(ctx context.Context, name string) error {
 	if s.session == nil {
 		return errPaused
@@ -43,7 +43,7 @@ func (s *Server) Withdraw(ctx context.Context, name string) error {
 
 var errPaused = errors.New("another agent of this provider is publishing, or the discovery server lost its sessions")
 
-// Restart discards the session, so that the next write starts another one.
+// Restart discards the session, so that the next write starts another session.
 func (s *Server) Restart() { s.session, s.lostAt = nil, time.Time{} }
 
 func (s *Server) begin(ctx context.Context, provider string) (err error) {
@@ -57,9 +57,9 @@ func (s *Server) begin(ctx context.Context, provider string) (err error) {
 	return err
 }
 
-// checkSession discards the session if err shows that it has ended or that another agent writes in it. The latter
-// occurs when the server has lost its database and has issued the session number again. The next write then starts
-// another session.
+// checkSession discards the session if err shows that the session has ended, or that another agent writes in a
+// session with the same number. Sessions have the same number when the server has lost its database and starts to
+// number again. After checkSession has discarded the session, a later write starts another session.
 func (s *Server) checkSession(err error) error {
 	switch {
 	case errors.Is(err, client.ErrSession):

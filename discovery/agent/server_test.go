@@ -129,7 +129,8 @@ func TestStoppedAgentWithdrawsItsOffer(t *testing.T) {
 	require.NoError(t, s.listed(t, "")())
 }
 
-// An agent is killed, and its offer expires. An error of the server's clock does not change the time of the expiry.
+// An agent is killed, and its offer expires. The server's clock is wrong by an hour, which does not change the time
+// of the expiry.
 func TestOfferOfAKilledAgentExpires(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s, c := newSite(t, off), newCluster(node("a", amounts("8", "64Gi", "pods", "110")))
@@ -143,8 +144,8 @@ func TestOfferOfAKilledAgentExpires(t *testing.T) {
 	}
 }
 
-// Requests that an agent sends after another agent has taken the lead change nothing. They make the agent give up its
-// lead.
+// An agent sends requests after another agent has taken the lead. These requests change nothing, and the first agent
+// gives up its lead.
 func TestAgentGivesUpItsLeadToANewerAgent(t *testing.T) {
 	s := newSite(t, 0)
 	offer := func(cpu string) api.Posted {
@@ -165,8 +166,8 @@ func TestAgentGivesUpItsLeadToANewerAgent(t *testing.T) {
 	require.NoError(t, s.listed(t, "1")())
 }
 
-// The database of a server was restored from a backup, so the server issues some session numbers a second time. The
-// writer in the older session of such a number ends neither the offers nor the writes of the newer session.
+// The database of a server was restored from a backup, so the server issues a session number a second time, and two
+// agents write in one session. The newer agent notices the other agent's write, and continues in a new session.
 func TestSessionNumberIssuedTwiceIsDetected(t *testing.T) {
 	s := newSite(t, 0)
 	config, _ := configFile(t, document)

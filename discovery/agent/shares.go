@@ -7,19 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Shares selects which part of the whole capacity each consumer may hold. The bound applies even while other consumers
-// use less than their part.
+// Shares selects how the part of the whole capacity that each consumer may hold is computed. The part bounds a
+// consumer even while other consumers use less than their part.
 type Shares string
 
-// These are the kinds of shares.
+// These constants are the kinds of shares.
 const (
 	SharesNone    Shares = ""        // no bound: first come, first served
-	SharesEqual   Shares = "equal"   // the same for each consumer
+	SharesEqual   Shares = "equal"   // the same part for each consumer
 	SharesWeights Shares = "weights" // in proportion to the weight of the consumer's offer
 )
 
-// bound returns the maximum that the offer's consumer may hold in total: the lower of the offer's cap and the
-// consumer's share of the capacity before any grants. A resource that is absent from the result is not bounded.
+// bound returns the maximum that the offer's consumer may hold in total. For each resource this is the lower of the
+// offer's cap and the consumer's share. A share is a part of the capacity without any grants. A resource that is
+// absent from the result is not bounded.
 func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	most := o.Cap.DeepCopy()
 	if c.Shares == SharesNone {
@@ -41,8 +42,8 @@ func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	return most
 }
 
-// first returns the index of the consumer's first offer, or -1. The weight of this offer is the consumer's weight, and
-// its cap bounds the consumer's slices.
+// first returns the index of the consumer's first offer, or -1. The weight of this offer is the consumer's weight,
+// and the cap of this offer bounds the consumer's slices.
 func (c Config) first(consumer string) int {
 	return slices.IndexFunc(c.Offers, func(o OfferConfig) bool { return o.Consumer == consumer })
 }
@@ -59,8 +60,7 @@ func (c Config) firsts() (firsts []OfferConfig) {
 
 func (o OfferConfig) weight() int64 { return int64(max(o.Weight, 1)) }
 
-// part returns the fraction weight/all of whole, rounded down to thousandths of a CPU or to whole units of any other
-// resource.
+// part returns whole*weight/all. It rounds CPU down to thousandths, and any other resource down to whole units.
 func part(name corev1.ResourceName, whole resource.Quantity, weight, all int64) resource.Quantity {
 	of := func(amount int64) int64 { return amount/all*weight + amount%all*weight/all }
 	if name == corev1.ResourceCPU {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The cluster has 10 CPUs and 3 GPUs for munich, turin and rome. A pod uses one of the CPUs.
+// The cluster has 10 CPUs and 3 GPUs for munich, turin and rome. A pod uses one of the CPUs. Each case sets how the
+// capacity is divided, and states the share of each consumer.
 func TestSharesOfConsumers(t *testing.T) {
 	three := []OfferConfig{{Consumer: "munich", Weight: 2}, {Consumer: "turin"},
 		{Consumer: "turin", Hub: "east", Weight: 9},
@@ -48,7 +49,7 @@ func TestSharesOfConsumers(t *testing.T) {
 	}
 }
 
-// A slice beyond its consumer's share is denied although there is room. A slice within the share is granted.
+// A slice beyond its consumer's share is denied although capacity is free. A slice within the share is granted.
 func TestSliceBeyondItsShareIsDenied(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}, Shares: SharesEqual}
 	held := slice("munich", "default", amounts("4", "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-munich" })
@@ -58,8 +59,9 @@ func TestSliceBeyondItsShareIsDenied(t *testing.T) {
 	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
 }
 
-// An offer contains the total amount for its consumer: the free capacity, up to the consumer's cap, less the grants
-// through other hubs.
+// An offer contains the total amount for its consumer. Grants that the consumer has through the same hub do not
+// reduce this amount. Its grants through other hubs reduce it, and so do grants of other consumers. Without other
+// grants, it is the free capacity, but at most the consumer's cap.
 func TestOfferIsTheConsumersTotal(t *testing.T) {
 	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}
@@ -76,7 +78,7 @@ func TestOfferIsTheConsumersTotal(t *testing.T) {
 	require.Equal(t, "cpu=0, memory=28Gi, pods=0", offered())
 }
 
-// An offer names its largest nodes. These are the nodes for which no other node is at least as large in every offered
+// An offer names its largest nodes. It does not name a node if another node is at least as large in every offered
 // resource. An offer that only states a sum names no nodes.
 func TestMeasureNamesTheLargestNodes(t *testing.T) {
 	w := World{}

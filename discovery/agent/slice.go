@@ -15,23 +15,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// sliceResource is Liqo's ResourceSlice. Its types are not imported: only activities/backend/liqo imports Liqo.
+// sliceResource is Liqo's resource ResourceSlice. This package has its own type for it, because only
+// activities/backend/liqo imports Liqo.
 var sliceResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 	Resource: "resourceslices"}
 
-// These are liqo-autoscaler's labels on a slice. Liqo copies them to the provider with the slice. They mark the slice
-// as a hold and name its hub.
+// These constants are the labels that liqo-autoscaler sets on a slice. They mark the slice as a hold and name the hub
+// that holds it. Liqo copies them to the provider with the slice.
 const (
 	labelOurs = "liqo-autoscaler.io/managed-by"
 	ours      = "liqo-autoscaler"
 	labelHub  = "liqo-autoscaler.io/hub"
 )
 
-// Holder identifies one hub of a consumer cluster. Offers include the slices that the hub already has, because the hub
-// subtracts them itself.
+// Holder identifies one hub of a consumer cluster. An offer to the hub includes the amounts of the slices that the
+// hub already has, because the hub subtracts them itself.
 type Holder struct{ Consumer, Hub string }
 
-// Slice has the fields of a ResourceSlice that the agent reads. They are not trusted: Liqo's ClusterRole
+// Slice has the fields of a ResourceSlice that the agent reads. The agent does not trust them: Liqo's ClusterRole
 // liqo-remote-controlplane permits the consumer to write all fields, including the status and the labels.
 type Slice struct {
 	metav1.ObjectMeta `json:"metadata"`
@@ -49,9 +50,11 @@ type Slice struct {
 	Owner string `json:"-"`
 	// Booked contains the slice's amounts in the record of grants, or nil if the record has no entry.
 	Booked corev1.ResourceList `json:"-"`
-	// Recorded is true when the agent keeps a record of grants. A slice of Class without an entry then has no grant.
+	// Recorded is true when the agent keeps a record of grants. A slice of the agent's own class (Class) then has a
+	// grant only if the record has an entry for the slice.
 	Recorded bool `json:"-"`
-	// unreadable is true when the requested amounts cannot be parsed. The schema of ResourceSlices does not check them.
+	// unreadable is true when the requested amounts cannot be used, because the schema of ResourceSlices does not
+	// check them; see readable.
 	unreadable bool
 }
 
@@ -60,7 +63,7 @@ type sliceCondition struct {
 	Status string `json:"status"`
 }
 
-// These are the conditions of a slice, and their values.
+// These constants are the conditions of a slice, and values of these conditions.
 const (
 	conditionAuthentication = "Authentication"
 	conditionResources      = "Resources"
@@ -68,7 +71,8 @@ const (
 	denied                  = "Denied"
 )
 
-// condition returns the value of the condition; "" when it is absent.
+// condition returns the value of the slice's condition with this type. It returns "" when the slice has no such
+// condition.
 func (s Slice) condition(of string) string {
 	for _, c := range s.Status.Conditions {
 		if c.Type == of {
@@ -82,11 +86,13 @@ func (s Slice) condition(of string) string {
 // clusters.
 func (s Slice) Incoming() bool { return s.Owner != "" }
 
-// holder returns the consumer whose share the slice reduces, or the slice's namespace when it has no Tenant.
+// holder returns the consumer whose share is reduced by the slice's granted amounts. If the slice has no owner, it
+// returns the slice's namespace.
 func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
 
-// Granted returns the slice's granted amounts. For Class they are the amounts in the record, for another class the
-// amounts in the status. For a slice that changed its class after a grant, the larger amounts count.
+// Granted returns the slice's granted amounts. For a slice of Class they are the amounts in the record. For a slice
+// of another class they are the amounts in the status. If a slice of another class has an entry in the record,
+// because it changed its class after the grant, the larger amounts count.
 func (s Slice) Granted() corev1.ResourceList {
 	switch {
 	case s.Spec.Class == Class && (s.Recorded || s.Booked != nil):
@@ -99,8 +105,8 @@ func (s Slice) Granted() corev1.ResourceList {
 	return granted
 }
 
-// claimed returns the amounts in the slice's status. For a slice of Liqo's own class without an answer it returns the
-// requested amounts, because Liqo grants exactly these.
+// claimed returns the granted amounts in the slice's status. If a slice of Liqo's own class has no answer yet,
+// claimed returns the requested amounts, because Liqo grants exactly these.
 func (s Slice) claimed() corev1.ResourceList {
 	answer := s.condition(conditionResources)
 	switch {
@@ -124,8 +130,8 @@ func (s Slice) heldBy(h Holder) bool {
 	return h.Consumer != "" && s.Owner == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
 }
 
-// sliceOf converts an object to a Slice. It drops amounts that cannot be parsed. If these are the requests, it marks
-// the slice as unreadable. If they are the granted amounts, the amounts in the record count.
+// sliceOf converts an object to a Slice. It drops amounts that are not readable. If these are the requested amounts,
+// it marks the slice as unreadable.
 func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	fields := maps.Clone(object.Object)
 	for _, part := range []string{"spec", "status"} {
@@ -149,8 +155,8 @@ func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	return s
 }
 
-// settle sets the owner of each slice, and the slice's amounts in the record. A nil record means that the agent grants
-// no slices.
+// settle sets the field Owner of each slice. It also sets the field Booked to the slice's amounts in the record. The
+// parameter record is nil if the agent grants no slices.
 func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) {
 	for n := range all {
 		s := &all[n]
@@ -164,11 +170,11 @@ func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) 
 	}
 }
 
-// maxResources bounds the resources in a slice.
+// maxResources bounds the number of resources in a slice.
 const maxResources = 64
 
-// readable reports whether the amounts can be parsed and computed with quickly: computing with 1e100000000 takes
-// minutes.
+// readable reports whether the amounts can be parsed and are small enough to compute with. A computation with
+// 1e100000000 would take minutes.
 func readable(amounts any) bool {
 	named, ok := amounts.(map[string]any)
 	if len(named) > maxResources {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tenantResource is Liqo's Tenant.
+// tenantResource is Liqo's resource Tenant.
 var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
 
 const tenantActive = "Active"
 
-// snapshot is the input of a round. grants has the entries of the record whose slices exist.
+// snapshot is the input of a round. grants contains the entries of the record whose slices still exist.
 type snapshot struct {
 	world   World
 	tenants map[string]Tenant
@@ -34,7 +34,7 @@ func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 		return seen, err
 	}
 	seen.world = g.world()
-	if seen.record.version == "" { // the first record is made from the status of the slices
+	if seen.record.version == "" { // the first record contains the grants in the status of the slices
 		seen.world.Slices, err = g.readSlices(ctx)
 	} else {
 		seen.world.Slices, err = g.withRecorded(ctx, seen.record, seen.world.Slices)
@@ -48,8 +48,9 @@ func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 	return seen, nil
 }
 
-// present returns the entries of the record whose slices exist. Without a record it returns the grants in the status of
-// the slices, for the first record.
+// present returns the entries of the record whose slices still exist, except entries of slices that this agent has
+// denied since then. If no record exists yet, it returns the grants in the status of the slices, for the first
+// record.
 func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) map[types.UID]grant {
 	settle(all, tenants, nil)
 	grants := map[types.UID]grant{}
@@ -72,8 +73,8 @@ func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) m
 	return grants
 }
 
-// withRecorded adds slices that are in the record but not yet in the watch, because another agent has granted them a
-// moment ago. It does not add deleted slices, so the next write of the record omits them.
+// withRecorded adds slices that are in the record but not yet in the watch. Such a slice was granted by another agent
+// a moment ago. withRecorded does not add deleted slices, and the next write of the record omits them.
 func (g *granter) withRecorded(ctx context.Context, was edition, all []Slice) ([]Slice, error) {
 	known := map[types.UID]bool{}
 	for _, s := range all {
@@ -95,7 +96,7 @@ func (g *granter) withRecorded(ctx context.Context, was edition, all []Slice) ([
 	return all, nil
 }
 
-// readSlices lists the slices as they are now.
+// readSlices lists the slices from the API server, because the watch may be late.
 func (g *granter) readSlices(ctx context.Context) (all []Slice, err error) {
 	_, err = listLiqo(g.objects, sliceResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
 		all = append(all, sliceOf(trimLiqo(o.(*unstructured.Unstructured))))

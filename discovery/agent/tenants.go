@@ -15,22 +15,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Tenants is the Sink for a provider without a discovery server. It writes each offer to a ConfigMap in the consumer's
-// tenant namespace in this cluster, and the consumer reads the ConfigMap with its credentials. Tenants is not safe for
-// concurrent use.
+// Tenants is the Sink for a provider without a discovery server. It writes each offer to a ConfigMap in the
+// consumer's tenant namespace in this cluster. The consumer reads the ConfigMap with its credentials for this
+// cluster. Tenants is not safe for concurrent use.
 type Tenants struct {
 	Kube kubernetes.Interface
-	// Config returns the config, which names the consumer of each offer.
+	// Config returns the config, which contains the consumer of each offer.
 	Config func() Config
 
 	places map[string]place             // by offer
 	data   map[string]map[string]string // by consumer and hub, as applied
 }
 
-// place identifies a key of a consumer's ConfigMap.
+// place identifies one key of a consumer's ConfigMap. Each hub of the consumer has a key.
 type place struct{ consumer, hub string }
 
-// writeWithin bounds one write, so that a hanging API server does not prevent the agent from stopping.
+// writeWithin bounds one write, so that the agent can stop even if the API server does not answer.
 const writeWithin = 5 * time.Second
 
 // Restart implements Sink.
@@ -90,8 +90,9 @@ func (t *Tenants) placeOf(name string) (place, bool) {
 	return place{}, false
 }
 
-// apply writes all offers to one consumer by server-side apply. This removes the keys of withdrawn offers, even if an
-// earlier agent wrote them, because all agents use the same field manager.
+// apply writes all offers to one consumer into the consumer's ConfigMap, by server-side apply. Server-side apply
+// removes the keys of withdrawn offers. It also removes keys that another agent wrote, because all agents use the
+// same field manager.
 func (t *Tenants) apply(ctx context.Context, consumer string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()

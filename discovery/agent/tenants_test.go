@@ -64,7 +64,8 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	require.Contains(t, there(), "lab")
 	require.NotContains(t, there(), "default", "it is for another hub now")
 
-	// The next agent does not know what this agent has written, and it offers less.
+	// The next agent does not know which keys the first agent has written. Its first write removes the keys of offers
+	// that it does not publish.
 	next := &Tenants{Kube: kube, Config: sink.Config}
 	next.Restart()
 	require.NoError(t, next.Put(t.Context(), offer("a"), time.Minute))

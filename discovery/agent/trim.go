@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// trim removes all fields that the agent does not read, because a cluster may have many pods.
+// trim returns the object without the fields that the agent does not read. This saves memory, because a cluster may
+// have many pods.
 func trim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -22,8 +23,8 @@ func trim(object any) (any, error) {
 	return object, nil
 }
 
-// trimLiqo returns a ResourceSlice or Tenant with only the fields that the agent reads, because a consumer may fill all
-// fields.
+// trimLiqo returns a ResourceSlice or a Tenant with only the fields that the agent reads. This bounds the memory,
+// because a consumer may write large values into any field.
 func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	kept := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},
@@ -53,11 +54,11 @@ func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return kept
 }
 
-// maxConditions bounds the conditions of a slice that trimLiqo keeps. Liqo writes two.
+// maxConditions bounds the number of a slice's conditions that trimLiqo keeps. Liqo writes two conditions.
 const maxConditions = 16
 
-// trimPod returns the pod with only the fields from which its requests are computed. If the pod has no node, the result
-// also has the fields that decide on which nodes the pod can start.
+// trimPod returns the pod with only the fields from which its requests are computed. If the pod has no node, the
+// result also has the fields that determine on which nodes the pod can start.
 func trimPod(o *corev1.Pod) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: meta(o.ObjectMeta),
@@ -94,7 +95,8 @@ func requestsOf(containers []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// allocated returns the container statuses with only the amounts that the kubelet has allocated.
+// allocated returns the statuses of containers with only the name, the requests, and the amounts that the kubelet has
+// allocated.
 func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 	for _, c := range containers {
 		if c.Resources != nil {
@@ -105,7 +107,7 @@ func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatu
 	return out
 }
 
-// resizes returns only the condition that reports a deferred or infeasible resize.
+// resizes returns only the conditions about a resize that is deferred or infeasible.
 func resizes(conditions []corev1.PodCondition) (out []corev1.PodCondition) {
 	for _, c := range conditions {
 		if c.Type == corev1.PodResizePending {

@@ -18,16 +18,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cluster watches the objects of World. Watch creates it.
+// Cluster watches the objects that a World contains. Watch creates a Cluster.
 type Cluster struct {
 	nodes, pods, slices, tenants cache.SharedIndexInformer
 	record                       *record // the record of grants; nil when this agent grants no slices
-	// changed receives a value after any change. sliced receives a value after a change of a slice or a Tenant.
+	// Both channels receive values: changed after any change, and sliced after a change of a slice or a Tenant.
 	changed, sliced chan struct{}
 	log             *slog.Logger
 }
 
-// Watch returns a Cluster. It makes no request before Run.
+// Watch returns a Cluster. The Cluster makes no request before its method Run is called.
 func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record, log *slog.Logger) (*Cluster, error) {
 	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
 	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
@@ -56,7 +56,7 @@ func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record,
 	return c, errors.Join(notifyOnChange(c.slices, c.sliced), notifyOnChange(c.tenants, c.sliced))
 }
 
-// listLiqo returns a lister of Liqo's objects of a resource in all namespaces.
+// listLiqo returns a lister of the objects of one of Liqo's resources, in all namespaces.
 func listLiqo(objects dynamic.Interface, of schema.GroupVersionResource) lister {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return objects.Resource(of).List(ctx, o)
@@ -67,8 +67,8 @@ func watchLiqo(objects dynamic.Interface, of schema.GroupVersionResource) (cache
 	return listLiqo(objects, of).informer(&unstructured.Unstructured{}, slicesPerPage, objects.Resource(of).Watch)
 }
 
-// notifyOnChange sends a value to word after each change that the informer reports. word has a buffer of one, and a
-// send to the full channel is skipped.
+// notifyOnChange sends a value to the channel word after each change that the informer reports. The channel must have
+// a buffer of one. While the buffer is full, notifyOnChange sends no other value.
 func notifyOnChange(informer cache.SharedIndexInformer, word chan struct{}) error {
 	note := func() {
 		select {
@@ -86,7 +86,7 @@ func (c *Cluster) informers() []cache.SharedIndexInformer {
 	return []cache.SharedIndexInformer{c.nodes, c.pods, c.slices, c.tenants}
 }
 
-// Run watches until ctx ends.
+// Run watches the objects until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	for _, informer := range c.informers() {
@@ -110,7 +110,7 @@ func (c *Cluster) Synced() error {
 
 const syncEvery = 100 * time.Millisecond
 
-// World returns the present state of the cluster. It is complete once Synced returns nil.
+// World returns the present state of the cluster. The state is complete when Synced returns nil.
 func (c *Cluster) World() (w World) {
 	for _, o := range c.nodes.GetStore().List() {
 		w.Nodes = append(w.Nodes, o.(*corev1.Node))

@@ -1,5 +1,6 @@
-// Package api is the wire format of the discovery server, version 1. The server and this project's client share it. The
-// description for all other clients is discovery/server/openapi.yaml; a test keeps the two equal.
+// Package api is the wire format of the discovery server, version 1. The server and this project's client use it.
+// discovery/server/openapi.yaml describes the format for all other clients. A test compares that file with this
+// package.
 package api
 
 import (
@@ -11,63 +12,66 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// These are the limits of the API.
+// These constants are the limits of the API.
 const (
 	MaxBody  = 8 << 10 // bytes of a request's body; an agent's offer has less than one KiB
 	MaxLimit = 500     // offers in one page
 )
 
-// These are the paths. PathOffers lists the offers, PathOffers/<name> is one offer, and an agent starts a session at
-// PathSessions.
+// These constants are the paths. PathOffers is the list of the offers, and PathOffers/<name> is one offer. An agent
+// starts a session at PathSessions.
 const (
 	PathOffers   = "/v1/offers"
 	PathSessions = "/v1/sessions"
 )
 
-// These are the query parameters of a write within a session.
+// These constants are the query parameters of a write within a session.
 const (
 	ParamSession  = "session"
 	ParamSequence = "sequence"
 )
 
-// Posted is an offer as a writer sends it. Consumers verify its provider id with the cluster to which the credentials
-// lead.
+// Posted is an offer in the form in which a writer sends it. Consumers compare the provider id in the offer with the
+// id of the cluster to which the credentials lead.
 type Posted struct {
 	discovery.Spec
 	discovery.Contract
-	// TTLSeconds is the time after which the offer expires, by the server's clock. It is an alternative to Expires.
+	// TTLSeconds is the time after which the offer expires, by the server's clock. A writer can set it instead of
+	// Expires.
 	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
-	// Consumer is the Liqo cluster id of the only consumer that may use and read the offer; empty means all consumers.
+	// Consumer is the Liqo cluster id of the consumer to which the offer is restricted: no other consumer may read or
+	// use the offer. Empty means all consumers.
 	Consumer string `json:"consumer,omitempty"`
 }
 
-// Begin requests a session for a provider's agent.
+// Begin is the request that starts a session of a provider's agent.
 type Begin struct {
 	// Provider is the Liqo cluster id of the agent's cluster.
 	Provider string `json:"provider"`
 }
 
-// Session is the response to Begin. The agent's writes carry the number of the session, and a sequence number that
-// increases from write to write. The next session of the same writer and provider ends this session.
+// Session is the response to Begin. Each write of the agent contains the number of the session, and a sequence number
+// that increases from write to write. When the same writer starts another session for the same provider, this session
+// ends.
 type Session struct {
 	Session int64 `json:"session"`
 }
 
-// Offer is an offer as the server returns it.
+// Offer is an offer in the form in which the server returns it.
 type Offer struct {
 	Posted
 	// Epoch changes when the offer's content changes.
 	Epoch string `json:"epoch"`
-	// Writer is the name of the client that put the offer.
+	// Writer is the name of the client that wrote the offer.
 	Writer string `json:"writer"`
-	// Updated is the time of the last put.
+	// Updated is the time of the last write of the offer.
 	Updated time.Time `json:"updated"`
-	// RemainingSeconds is the remaining life of the offer at the time of the response. Clients should count it down by
-	// their own clock, because Expires follows the server's clock.
+	// RemainingSeconds is the time from the response until the offer expires. Clients should measure this time with
+	// their own clock, because Expires is a time of the server's clock.
 	RemainingSeconds float64 `json:"remainingSeconds"`
 }
 
-// List is one page of offers, in name order.
+// List is one page of offers, ordered by name.
 type List struct {
 	Items []Offer `json:"items"`
 	// Next is the value of "after" for the next page; empty on the last page.
@@ -86,7 +90,7 @@ type Problem struct {
 
 // FieldError is one fault of a request.
 type FieldError struct {
-	// Path is the field's path, such as "lendable.cpu"; empty for the whole body.
+	// Path is the field's path, such as "lendable.cpu"; empty if the fault concerns the whole body.
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
 }
@@ -94,25 +98,25 @@ type FieldError struct {
 // TypeSession is the type of the problem for a write in a session that has ended.
 const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
-// TypeReplay is the type of the problem for a write whose sequence number is not higher than the number of an
-// earlier write.
+// TypeReplay is the type of the problem for a write whose sequence number is not higher than the sequence number of
+// an earlier write.
 const TypeReplay = "urn:liqo-autoscaler:problem:write-replayed"
 
-// These are the content types of the API.
+// These constants are the content types of the API.
 const (
 	ContentJSON    = "application/json"
 	ContentProblem = "application/problem+json"
 )
 
 // Decode parses an offer that a writer has sent. It refuses unknown fields, unless the offer was written for a later
-// contract, which may define them. FieldErrors can split the error.
+// contract, which may define such fields. FieldErrors can split the error into its faults.
 func Decode(body []byte) (Posted, error) {
 	if err := discovery.ContractOf(body).VersionFaults().Err(); err != nil {
 		return Posted{}, err
 	}
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
-	if p.Later() { // the server stores only the fields that it knows, so it stores its own version
+	if p.Later() { // the server stores only the fields that it knows, and therefore the version of its own contract
 		faults, p.Version = faults.WithoutUnknown(), discovery.ContractVersion
 	}
 	if err == nil {
@@ -124,11 +128,11 @@ func Decode(body []byte) (Posted, error) {
 	return p, nil
 }
 
-// Check returns Faults as an error, which FieldErrors can split.
+// Check returns the result of Faults as an error. FieldErrors can split the error into its faults.
 func (p *Posted) Check() error { return p.Faults().Err() }
 
-// Faults returns the faults of the fields, by path. Credentials must be a secretRef: a file name has no meaning on
-// another machine, and a writer must not be able to make a worker open the worker's files.
+// Faults returns the faults of the fields, by path. Credentials must be a secretRef. A file name is a fault, because
+// it has no meaning on another machine, and because a writer could make a worker open the worker's own files.
 func (p *Posted) Faults() strictyaml.Faults {
 	faults := p.Spec.Faults()
 	switch {

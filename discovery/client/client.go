@@ -1,9 +1,10 @@
-// Package client is the client of the discovery server: Source lists the server's offers for a worker, and Put and
-// Delete write offers for providers' administrators.
+// Package client is the client of the discovery server. A worker lists the server's offers with Source.
+// Administrators of providers write offers with Put and Delete, and agents write them with Session.
 //
-// The client does not trust the server's responses. It validates offers as strictly as offers in a file, and their
-// Secrets must be in permitted namespaces. Resolve reads every provider's id from the provider. The client reads its
-// files again when they change. It uses only HTTPS and follows no redirects, so the token reaches no other server.
+// The client does not trust the server's responses. It validates an offer as strictly as an offer in a file, and the
+// Secret of the offer must be in a permitted namespace. discovery.Resolve reads each provider's id from the
+// provider's cluster. The client reads its files again when they change. It uses only HTTPS and does not follow
+// redirects, so that the token does not reach another server.
 package client
 
 import (
@@ -32,43 +33,48 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the errors that callers can match with errors.Is.
+// Callers can match these errors with errors.Is.
 var (
-	// ErrUnreachable means that no response arrived, that the response does not come from a discovery server, or that the
-	// server is overloaded. A retry may help.
+	// ErrUnreachable means that no response arrived, that the response is not from a discovery server, or that the
+	// server cannot answer now, for example because it is overloaded. A retry may help.
 	ErrUnreachable = errors.New("discovery server unreachable")
-	// ErrDenied means that the server does not know the token or certificate, or that its owner lacks the permission.
+	// ErrDenied means that the server does not know the client's token or certificate, or that the client lacks the
+	// permission.
 	ErrDenied = errors.New("denied by the discovery server")
-	// ErrRefused means that the server rejects the request, and would reject it again.
+	// ErrRefused means that the server rejects the request, and would also reject a repetition.
 	ErrRefused = errors.New("refused by the discovery server")
-	// ErrSession means that the session has ended, because a newer one has started or the server has lost it. It is also
-	// an ErrRefused.
+	// ErrSession means that the session has ended, because a newer session has started or the server has lost the
+	// session. errors.Is also matches this error with ErrRefused.
 	ErrSession = fmt.Errorf("%w: the session has ended", ErrRefused)
-	// ErrReplayed means that the session already has a write with this sequence number or a higher one. It is also an
-	// ErrRefused.
+	// ErrReplayed means that the session already has a write with this sequence number or a higher one. errors.Is
+	// also matches this error with ErrRefused.
 	ErrReplayed = fmt.Errorf("%w: the write was repeated", ErrRefused)
 )
 
-// Options configures New: the server, the credentials and the limits on offers.
+// Options configures a Client: the server, the client's credentials and the limits on offers.
 type Options struct {
 	// URL is https://host:port, followed by the path prefix of a proxy if the server is behind one.
 	URL string
-	// CAFile contains the authorities, in PEM, that verify the server's certificate; empty means the system's authorities.
+	// CAFile is the PEM file with the authorities that may sign the server's certificate; empty means the system's
+	// authorities.
 	CAFile string
-	// TokenFile contains the bearer token; empty when a certificate replaces it.
+	// TokenFile is the file with the bearer token; empty when the client uses a certificate instead.
 	TokenFile string
-	// CertFile and KeyFile contain the client's certificate, with its chain, and its key.
+	// CertFile is the file with the client's certificate and its chain. KeyFile is the file with the key of the
+	// certificate.
 	CertFile, KeyFile string
-	// SecretNamespaces are the namespaces to whose Secrets listed offers may refer; required for Source. Without this
-	// bound a writer at the discovery server could make the worker use any Secret that the worker can read.
+	// SecretNamespaces are namespaces: a listed offer may refer only to Secrets in these namespaces. Required for
+	// Source. Without this bound, a writer at the discovery server could make the worker use any Secret that the
+	// worker can read.
 	SecretNamespaces []string
-	// NetworkCIDRs must contain every network address in a listed offer; if empty, listed offers must not contain
-	// addresses. Without this bound a writer could make this cluster's gateway dial any address.
+	// NetworkCIDRs are ranges of addresses: each network address in a listed offer must be in one of these ranges. If
+	// empty, listed offers must not contain addresses. Without this bound, a writer could make this cluster's gateway
+	// connect to any address.
 	NetworkCIDRs []string
-	// Timeout bounds one request, including the waits before retries that the server requests. Default 10s.
+	// Timeout bounds one request, including the waits that the server requests before a retry. Default 10s.
 	Timeout time.Duration
-	// KeepStale is the time for which Source returns its last list while the server is unreachable. Default 5m; a negative
-	// value disables this.
+	// KeepStale is the time for which Source returns its last list while the server is unreachable. Default 5m. With
+	// a negative value, Source returns an error immediately.
 	KeepStale time.Duration
 	// Now returns the current time. Default time.Now.
 	Now func() time.Time
@@ -82,7 +88,7 @@ type Client struct {
 	web     *reload.Files[*http.Client]
 }
 
-// New checks the options and reads the files for the first time; it does not connect.
+// New checks the options and reads the files for the first time. It does not connect to the server.
 func New(options Options) (*Client, error) {
 	base, err := url.Parse(options.URL)
 	switch {
@@ -123,7 +129,7 @@ func (c *Client) URL() string { return c.options.URL }
 const (
 	maxToken  = 4 << 10
 	maxAnswer = 6 << 20 // 500 offers of at most 8 KiB, with the fields that the server adds
-	// maxProblem bounds a problem document, because each of its errors needs many times its size in memory.
+	// maxProblem bounds a problem document in bytes, because a list of errors needs many times its size in memory.
 	maxProblem = 64 << 10
 )
 
@@ -143,8 +149,8 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// follow returns an HTTP client that trusts the CA file and presents the certificate. After a change of a file it
-// provides a new HTTP client.
+// follow returns a source of HTTP clients. The HTTP client trusts the CA file and sends the client certificate. After
+// a change of a file, the source provides a new HTTP client.
 func follow(options Options) (*reload.Files[*http.Client], error) {
 	if (options.CertFile == "") != (options.KeyFile == "") || options.CertFile == "" && options.TokenFile == "" {
 		return nil, errors.New("open discovery client: give a token file, or a certificate with its key")
@@ -171,7 +177,7 @@ func follow(options Options) (*reload.Files[*http.Client], error) {
 				return nil, fmt.Errorf("%s contains no certificate in PEM", options.CAFile)
 			}
 		}
-		transport.CloseIdleConnections() // closes the connections of the previous version
+		transport.CloseIdleConnections() // closes the idle connections of the previous HTTP client
 		transport = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
@@ -187,9 +193,9 @@ func follow(options Options) (*reload.Files[*http.Client], error) {
 	return files, nil
 }
 
-// do sends one request and decodes the response into out, unless out is nil. It ignores unknown fields of a response:
-// the server may be newer. After a rate limit it retries at the time that the server requests, if that is before the
-// timeout.
+// do sends one request and decodes the response into out, unless out is nil. It ignores unknown fields of a response,
+// because the server may be newer. If the server refuses the request because of the rate limit, do repeats the
+// request after the time that the response contains, unless the timeout is earlier.
 func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -204,7 +210,7 @@ func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out
 	}
 }
 
-// once sends the request once. again is the time to wait before a retry, or 0 when a retry is useless.
+// once sends the request once. The result `again` is the time to wait before a retry, or 0 if do must not retry.
 func (c *Client) once(ctx context.Context, method string, target *url.URL, in, out any) (again time.Duration,
 	err error) {
 	req, err := c.request(ctx, method, target, in)
@@ -281,7 +287,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	}
 	var p api.Problem
 	if !strings.HasPrefix(contentType, api.ContentProblem) || len(raw) > maxProblem || json.Unmarshal(raw, &p) != nil {
-		if errors.Is(kind, ErrRefused) { // a proxy has answered, so the discovery server was not reached
+		if errors.Is(kind, ErrRefused) { // a proxy has sent this answer
 			kind = ErrUnreachable
 		}
 		return fmt.Errorf("%w: the answer is %d %s", kind, status, http.StatusText(status))
@@ -295,7 +301,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	return fmt.Errorf("%w: %d %s", kind, status, renderProblem(p))
 }
 
-// renderProblem renders a problem as text and limits its length.
+// renderProblem returns a problem as a text of limited length.
 func renderProblem(p api.Problem) string {
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {

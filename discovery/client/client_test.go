@@ -341,7 +341,7 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 func TestSlowServerCountsAsUnreachable(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
-	// a handler that ended with its request could still answer the request
+	// The handler waits for the end of the test, because a handler that ends with its request could still answer it.
 	s.set(func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
 	s.options.Timeout = 20 * time.Millisecond
@@ -419,8 +419,8 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "give the namespaces")
 }
 
-// The client repeats a request beyond the rate limit at the time that the server sets, when the deadline leaves time
-// for it.
+// The server refuses a request because of the rate limit. The client repeats the request at the time that the server
+// requests, if this time is before the timeout.
 func TestRequestIsRepeatedAfterRetryAfter(t *testing.T) {
 	for after, want := range map[string]int64{"1": 2, "3600": 1, "": 1, "soon": 1} {
 		var asked atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// An offer is valid for a minute. For a reader whose clock is an hour off it is also valid for a minute, even while the
-// server is unreachable. Two lists return the same offer without a change.
+// An offer is valid for a minute. For a reader whose clock is an hour off it is also valid for a minute, even while
+// the server is unreachable. A second list returns the offer with an unchanged end time.
 func TestReaderWithAWrongClockKeepsOffersForTheirTime(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s := newSite(t)

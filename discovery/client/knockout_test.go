@@ -86,8 +86,8 @@ func TestListOfOneProviderIsBounded(t *testing.T) {
 		"the others are omitted")
 }
 
-// TestMemoryOfAnAnswerIsBounded uses a server that answers with many small items, each of which needs much memory
-// when decoded.
+// A server answers with many small items, each of which needs much memory when it is decoded. The client refuses the
+// answer, or reports at most 100 of the invalid items.
 func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	s := newSite(t)
 	_, src := s.client(t)

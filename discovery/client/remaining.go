@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// listedOffer is a listed offer with the fields that the client reads.
+// listedOffer has the fields of a listed offer that the client reads.
 type listedOffer struct {
 	api.Posted
 	RemainingSeconds *float64 `json:"remainingSeconds"` // nil from an older server
@@ -16,15 +16,18 @@ type listedOffer struct {
 // hours.
 type end struct{ server, ours *time.Time }
 
-// longest is longer than the remaining time of any offer.
+// longest bounds the remaining time that a server may report. A discovery server accepts only offers that expire
+// earlier.
 const longest = 365 * 24 * time.Hour
 
-// steady bounds the difference that network delays cause between two computations of the same end.
+// steady bounds the difference between two computations of the same end. Network delays can cause a difference up to
+// this bound.
 const steady = 5 * time.Second
 
-// resolve returns the end of the offer o in a new response. If it differs from e only by network delays, resolve
-// returns e, so that an unchanged offer stays equal. The remaining time counts from the time of the request, so the
-// computed end is never too late.
+// resolve returns the end of the offer o, which is from a new response. e is the end of the same offer in the last
+// response. If the two ends differ only because of network delays, resolve returns e, so that an unchanged offer
+// stays equal. The remaining time counts from the time at which the request was sent. Therefore the computed end is
+// never too late.
 func (e end) resolve(o listedOffer, asked time.Time) end {
 	if o.RemainingSeconds == nil || o.Expires == nil {
 		return end{o.Expires, o.Expires}

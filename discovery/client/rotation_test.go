@@ -20,8 +20,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// While clients call, the server's certificate and its authority are replaced, each file when the other side is ready
-// for it. No call fails.
+// While clients call the server, its certificate and the authority are replaced. First, the clients trust both
+// authorities. Then the server gets a certificate of the new authority. At the end the clients trust only the new
+// authority. No call fails.
 func TestRotationUnderLoad(t *testing.T) {
 	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	web := testkit.NewMount(t, was.Issue(t).Secret(t, was))
@@ -85,8 +86,8 @@ func TestRotationUnderLoad(t *testing.T) {
 }
 
 // A client uses a certificate in place of a token, and reads it again when it changes. The server refuses an expired
-// certificate, with a message, even on an existing connection, until the client renews it. It also refuses the
-// certificate of a removed writer.
+// certificate with a message, even on an existing connection. When the client has renewed its certificate, the server
+// accepts it again. The server also refuses the certificate of a removed writer.
 func TestClientCertificateReplacesAToken(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	milan := func(change ...func(*x509.Certificate)) map[string][]byte {

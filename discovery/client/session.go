@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Session is the session in which a provider's agent writes. Once a newer session has started, no write of this session
-// takes effect, however late it arrives. Session is safe for concurrent use.
+// Session is the session in which a provider's agent writes. When a newer session has started, writes of this session
+// no longer take effect, even if they arrive late. Session is safe for concurrent use.
 type Session struct {
 	client   *Client
 	number   int64
@@ -29,8 +29,8 @@ func (c *Client) Begin(ctx context.Context, provider string) (*Session, error) {
 	return &Session{client: c, number: begun.Session}, nil
 }
 
-// turn returns the query parameters of the next write, with the next sequence number. A number is never used again,
-// even if its write got no response.
+// turn returns the query parameters of the next write, with the next sequence number. Each write has a new sequence
+// number, even if the previous write got no response.
 func (s *Session) turn() url.Values {
 	return url.Values{
 		api.ParamSession:  {strconv.FormatInt(s.number, 10)},
@@ -38,12 +38,12 @@ func (s *Session) turn() url.Values {
 	}
 }
 
-// Put is Client.Put within the session. It also returns ErrSession and ErrReplayed.
+// Put writes an offer as Client.Put does, within the session. It may also return ErrSession or ErrReplayed.
 func (s *Session) Put(ctx context.Context, offer api.Posted) (api.Offer, error) {
 	return s.client.put(ctx, offer, s.turn())
 }
 
-// Delete is Client.Delete within the session. It also returns ErrSession and ErrReplayed.
+// Delete removes an offer as Client.Delete does, within the session. It may also return ErrSession or ErrReplayed.
 func (s *Session) Delete(ctx context.Context, name string) error {
 	return s.client.remove(ctx, name, s.turn())
 }

@@ -34,7 +34,7 @@ type Source struct {
 	client *Client
 
 	mu       sync.Mutex
-	listed   time.Time // when the last list was received; zero before the first
+	listed   time.Time // the time at which the last list was received; zero before the first list
 	ends     map[string]end
 	offers   []fleet.Offer
 	problems []discovery.Problem
@@ -51,11 +51,11 @@ func NewSource(client *Client) (*Source, error) {
 // Name implements discovery.Source.
 func (*Source) Name() string { return "api" }
 
-// Claims implements discovery.Claimant: writers may write any id.
+// Claims implements discovery.Claimant. It returns true, because a writer may write any provider id.
 func (*Source) Claims() bool { return true }
 
-// List implements discovery.Source. While the server is unreachable, it returns the last list for Options.KeepStale,
-// with a Problem. It returns an error immediately if the server denies access.
+// List implements discovery.Source. While the server is unreachable, List returns the last list with a Problem, for
+// up to Options.KeepStale. If the server denies access, List returns an error immediately.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	asked := s.client.options.Now()
 	items, err := s.client.fetch(ctx)
@@ -85,10 +85,10 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 
 // These constants bound a list, because each offer costs memory and time in every worker.
 const (
-	maxPages       = 40       // with 500 offers each
+	maxPages       = 40       // pages with 500 offers each
 	maxList        = 16 << 20 // bytes of all offers
 	maxPerProvider = 1 << 20  // bytes of one provider's offers, equal to the server's quota for one writer
-	maxProblems    = 100      // of one list, each with a text
+	maxProblems    = 100      // Problems of one list
 	maxName        = 253      // bytes of an offer's name
 )
 
@@ -98,12 +98,12 @@ type page struct {
 	Next  string `json:"next"`
 }
 
-// items are the undecoded offers of a page. They are decoded one by one, so that an invalid item does not make the
-// other items unreadable.
+// items are the offers of a page before they are decoded. The client decodes them one by one, so that an invalid item
+// does not make the other items unreadable.
 type items []json.RawMessage
 
-// UnmarshalJSON implements json.Unmarshaler. It stops when a page has too many items: a page of empty objects would
-// otherwise need a hundred times its size in memory.
+// UnmarshalJSON implements json.Unmarshaler. It returns an error when a page has too many items, because a page of
+// empty objects would need a hundred times its size in memory.
 func (all *items) UnmarshalJSON(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
@@ -123,7 +123,7 @@ func (all *items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// fetch gets all pages.
+// fetch gets all pages of the list, and returns their items.
 func (c *Client) fetch(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	after, size := "", 0
@@ -155,8 +155,9 @@ func (c *Client) fetch(ctx context.Context) ([]json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: the list has more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
 }
 
-// Names returns the names of the offers that the server lists for this client: a writer's own offers, all offers for a
-// reader. It skips each item without a valid name. Errors: ErrUnreachable, ErrDenied.
+// Names returns the names of the offers that the server lists for this client. For a writer these are the writer's
+// own offers. For any other client they are all offers that the client may read. Names skips an item whose name is
+// invalid. Its errors are ErrUnreachable and ErrDenied.
 func (c *Client) Names(ctx context.Context) (names []string, err error) {
 	items, err := c.fetch(ctx)
 	for _, raw := range items {
@@ -211,7 +212,7 @@ func (s *Source) validate(items []json.RawMessage, asked time.Time) (offers []fl
 	return offers, problems
 }
 
-// providerOf returns the provider of an item before the item is validated, or "" if the item has no provider.
+// providerOf returns the provider of an item that is not validated yet. It returns "" if the item has no provider.
 func providerOf(raw json.RawMessage) string {
 	var head struct {
 		Provider string `json:"provider"`
@@ -220,8 +221,8 @@ func providerOf(raw json.RawMessage) string {
 	return head.Provider
 }
 
-// read decodes and validates an item of a list. Its error is the reason for rejecting the item. With an error, name is
-// still set if it can be read, so that a Problem can name the offer.
+// read decodes and validates an item of a list. The error is the reason for which the item is rejected. Even then
+// read returns the name, if it is readable, so that a Problem can name the offer.
 func (c *Client) read(raw json.RawMessage) (name string, posted listedOffer, err error) {
 	var head struct {
 		Name     string                     `json:"name"`
@@ -238,7 +239,7 @@ func (c *Client) read(raw json.RawMessage) (name string, posted listedOffer, err
 	for n, node := range head.LargestNodes {
 		err = errors.Join(err, amounts(fmt.Sprintf("largestNodes[%d]", n), node))
 	}
-	if err == nil { // some amounts are expensive to parse, so they are checked before
+	if err == nil { // the amounts are checked first, because some amounts are expensive to parse
 		err = json.Unmarshal(raw, &posted)
 	}
 	if err != nil {
@@ -254,8 +255,8 @@ func (c *Client) read(raw json.RawMessage) (name string, posted listedOffer, err
 	return name, posted, c.mayDial(posted.Network)
 }
 
-// mayDial returns an error when the network contains an address outside NetworkCIDRs, or a DNS name, which could
-// resolve to any address.
+// mayDial returns an error when the network contains an address outside NetworkCIDRs. A DNS name is an error too,
+// because it could resolve to any address.
 func (c *Client) mayDial(network *discovery.NetworkSpec) error {
 	named := network.Addresses()
 	for _, field := range slices.Sorted(maps.Keys(named)) {
@@ -281,7 +282,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// amounts returns an error for quantities that are expensive to parse. Later checks refuse other invalid values.
+// amounts returns an error if a quantity is expensive to parse. It accepts other invalid values; later checks refuse
+// them.
 func amounts(at string, list map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		text := string(list[name])
@@ -295,8 +297,8 @@ func amounts(at string, list map[string]json.RawMessage) error {
 	return nil
 }
 
-// lengths returns an error for long amounts that amounts does not see: if a key is repeated, amounts sees only the last
-// value.
+// lengths returns an error for an amount that is too long. If a key is repeated, lengths checks each value, whereas
+// the function amounts sees only the last value.
 func lengths(raw json.RawMessage) error {
 	short, err := io.ReadAll(jsonguard.New(bytes.NewReader(raw), jsonguard.Limits{}))
 	if err == nil && !bytes.Equal(short, raw) {

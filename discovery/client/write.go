@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Put creates or replaces the offer. It is idempotent. Its errors are ErrUnreachable, ErrDenied and ErrRefused. It does
-// not send an offer with faults; its error then lists the faults by path.
+// Put creates or replaces the offer. It is idempotent. Its errors are ErrUnreachable, ErrDenied and ErrRefused. It
+// does not send an offer that has faults. Instead it returns an error that lists the faults by path.
 func (c *Client) Put(ctx context.Context, offer api.Posted) (api.Offer, error) {
 	return c.put(ctx, offer, nil)
 }
@@ -27,8 +27,8 @@ func (c *Client) put(ctx context.Context, offer api.Posted, turn url.Values) (ou
 	return out, nil
 }
 
-// Delete removes the offer. It is idempotent: removing an absent offer succeeds. Its errors are ErrUnreachable and
-// ErrDenied.
+// Delete removes the offer. It is idempotent: it also succeeds if the offer does not exist. It returns the same
+// errors as Put.
 func (c *Client) Delete(ctx context.Context, name string) error { return c.remove(ctx, name, nil) }
 
 func (c *Client) remove(ctx context.Context, name string, turn url.Values) error {

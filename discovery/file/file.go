@@ -12,11 +12,11 @@
 //	  unpeer: linger            # or never
 //	  expires: 2027-01-01T00:00:00Z
 //
-// Every List reads the file, so an edit, or a ConfigMap or Secret volume that the kubelet swaps, takes effect
-// immediately (package reload). A new version with any fault is refused as a whole. The last valid version stays in
-// use, so that an editing mistake does not remove every provider. Every List returns a Problem with all faults until
-// the file is fixed. An unreadable file is treated like a file with faults. Faults of kubeconfigs are not faults of the
-// file: Resolve reports them for each offer.
+// Every List reads the file (package reload). Therefore a change takes effect immediately, also when the kubelet
+// updates a ConfigMap or Secret volume. If a new version has a fault, it is refused as a whole, and the last valid
+// version stays in use. So a mistake in the file does not remove every provider. Until the file is valid again, every
+// List returns a Problem with all faults. An unreadable file is treated like a file with faults. Faults in a
+// kubeconfig are not faults of the file: Resolve reports them for each offer.
 package file
 
 import (
@@ -37,8 +37,8 @@ type Source struct {
 	files      *reload.Files[[]fleet.Offer]
 }
 
-// Open reads the file for the first time. It returns an error if the file has faults, because no earlier version can
-// stay in use.
+// Open reads the file for the first time. It returns an error if the file has faults, because an earlier version that
+// could stay in use does not exist.
 func Open(path string) (*Source, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -55,7 +55,8 @@ func Open(path string) (*Source, error) {
 // Name implements discovery.Source.
 func (s *Source) Name() string { return s.name }
 
-// Rename sets the name that distinguishes several file sources. It must not be called while the source is in use.
+// Rename sets the name of the source, which distinguishes several file sources. It must not be called while the
+// source is in use.
 func (s *Source) Rename(name string) { s.name = name }
 
 // List implements discovery.Source. It never returns an error, see the package comment.

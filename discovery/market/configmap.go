@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// document is the key under which the ConfigMap has the market.
+// document is the key of the market in the ConfigMap.
 const document = "market.json"
 
 // ConfigMap is a Store in a ConfigMap of the consumer cluster.
@@ -20,7 +20,7 @@ type ConfigMap struct {
 	Namespace, Name string
 }
 
-// ConfigMapName returns the name of a hub's ConfigMap.
+// ConfigMapName returns the name of the ConfigMap with a hub's market.
 func ConfigMapName(hub string) string { return "liqo-autoscaler-market-" + hub }
 
 // Load implements Store.

@@ -14,15 +14,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// smallShare is the largest fraction of an offer's amount that counts as a small change.
+// smallShare bounds a small change: a small change is at most this fraction of the offered amount.
 const smallShare = 0.1
 
-// semantic compares amounts and times by their values; Kubernetes' own equalities panic at a time.Time.
+// semantic compares amounts and times by their values. Kubernetes' own comparison (equality.Semantic) panics when it
+// compares values of time.Time.
 var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }, time.Time.Equal)
 
-// differ reports whether the new market must be published. To save writes, a change of an amount is not published if it
-// is small, is less than a node of any group, and reduces no group's number of possible nodes. A lower number must be
-// published, because Cluster Autoscaler would otherwise request nodes that do not fit, and back off from the group.
+// differ reports whether the new market must be published. To save writes, it ignores a small change of an amount. A
+// change is small if it is at most smallShare of the offered amount and two conditions are true for each group: the
+// change is less than the amount that one node needs, and at least as many nodes fit as before. If fewer nodes fit,
+// the market must be published. Otherwise Cluster Autoscaler would request nodes that do not fit, and back off from
+// the group.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	if now.Dropped != old.Dropped || !slices.Equal(old.Groups, now.Groups) ||
 		!reflect.DeepEqual(old.Findings, now.Findings) {
@@ -34,7 +37,8 @@ func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	})
 }
 
-// losesPlaces reports whether fewer nodes of some group fit on the offer than before.
+// losesPlaces reports whether, for at least one group, fewer nodes fit on the offer o than on its earlier version
+// (the parameter `before`).
 func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time) bool {
 	if semantic.DeepEqual(o.Free, before.Free) && semantic.DeepEqual(o.Lendable, before.Lendable) {
 		return false
@@ -45,8 +49,8 @@ func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time
 	return slices.ContainsFunc(groups, func(g fleet.GroupSpec) bool { return places(g, o) < places(g, before) })
 }
 
-// sameTerms reports whether two offers are equal except for their amounts. It ignores the epoch, because the epoch
-// depends on the amounts.
+// sameTerms reports whether two offers are equal, ignoring their amounts. It also ignores the epoch, because the
+// epoch depends on the amounts.
 func (o Offer) sameTerms(b Offer) bool {
 	for _, each := range []*Offer{&o, &b} {
 		each.Lendable, each.Free, each.Epoch = nil, nil, ""

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// File is a Store in a file, for one machine.
+// File is a Store in the file with this path, for processes on one machine.
 type File string
 
 // Load implements Store.

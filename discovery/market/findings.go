@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Findings are facts for operators, on which the autoscaler never acts: Nodes that differ from the template that
-// Cluster Autoscaler received, pods that do not run on their virtual nodes, and objects of this hub that remain on
-// providers. The worker that publishes the market collects them.
+// Findings are facts for operators. The autoscaler takes no action because of findings. They include Nodes that
+// differ from the template that Cluster Autoscaler received, pods that do not run on their virtual nodes, and objects
+// of this hub that remain on providers. The worker that publishes the market collects the findings.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
-	// Pods are the pods that have a virtual node and do not run there.
+	// Pods describes the pods that are bound to a virtual node and do not run there.
 	Pods []PodsWaiting `json:"pods,omitempty"`
-	// Observer describes the rounds of the leading worker.
+	// Observer describes the rounds of the observer in the leading worker.
 	Observer *Rounds `json:"observer,omitempty"`
 	// Kept are the Nodes that are not removed because of volumes on their provider.
 	Kept []KeptNode `json:"kept,omitempty"`
-	// MoreNodes, MoreLeft and MorePods are the numbers of omitted findings.
+	// MoreNodes, MoreLeft and MorePods are the numbers of findings that are omitted from Nodes, Left and Pods.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
 	MorePods  int `json:"morePods,omitempty"`
@@ -30,13 +30,13 @@ type KeptNode struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
 	Node     string `json:"node"`
-	// Claims is the number of bound PersistentVolumeClaims with a volume on the provider. Claim is the first such claim,
-	// as namespace/name.
+	// Claims is the number of bound PersistentVolumeClaims whose volume is on the provider. Claim is the first of
+	// these claims, as namespace/name.
 	Claims int    `json:"claims"`
 	Claim  string `json:"claim"`
 }
 
-// For renders the claims because of which the Node is not removed.
+// For returns a text with the PersistentVolumeClaims because of which the Node is not removed.
 func (k KeptNode) For() string {
 	if k.Claims == 1 {
 		return "claim " + k.Claim
@@ -44,38 +44,39 @@ func (k KeptNode) For() string {
 	return fmt.Sprintf("%d claims, such as %s", k.Claims, k.Claim)
 }
 
-// PodsWaiting describes the pods of one provider and node group that do not run for the same reason.
+// PodsWaiting describes pods that do not run, all for the same reason and on nodes of the same provider and node
+// group.
 type PodsWaiting struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
 	// Verdict is the reason, as package boundpod defines it.
 	Verdict string `json:"verdict"`
-	// Count is the number of pods that have waited for more than a minute. Overdue is the number of pods that have waited
-	// longer than the group's budgets.podStart.
+	// Count is the number of pods that have waited for more than a minute. Overdue is the number of pods that have
+	// waited longer than the group's budgets.podStart.
 	Count   int `json:"count"`
 	Overdue int `json:"overdue,omitempty"`
-	// Pod is the pod that has waited longest, as namespace/name. Since and Why describe this pod.
+	// Pod is the pod that has waited longest, as namespace/name. Since and Why belong to this pod.
 	Pod   string    `json:"pod"`
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// Rounds describes the rounds of the observer, by the clock of the leading worker.
+// Rounds describes the rounds of the observer. Its times are from the clock of the leading worker.
 type Rounds struct {
-	// Complete is the start of the last complete round, or zero before the first one.
+	// Complete is the start of the last complete round, or zero before the first complete round.
 	Complete time.Time `json:"complete,omitzero"`
 	// Failed is the error of the last round; "" when it was complete.
 	Failed string `json:"failed,omitempty"`
-	// Unread counts the node groups and providers that the last round could not read.
+	// Unread is the number of node groups and providers that the last round could not read.
 	Unread int `json:"unread,omitempty"`
 	// Paused is true while an operator has paused the observer.
 	Paused bool `json:"paused,omitempty"`
-	// ClockAhead maps the owner of another clock, "temporal" or "api-server", to the number of seconds by which the
-	// leading worker's clock is ahead of the other clock.
+	// ClockAhead contains, for each other clock ("temporal" and "api-server"), the number of seconds by which the
+	// leading worker's clock is ahead of that clock.
 	ClockAhead map[string]int64 `json:"clockAhead,omitempty"`
 }
 
-// Left is an object of this hub on a provider that has no counterpart in this cluster.
+// Left is an object of this hub that remains on a provider and has no counterpart in this cluster.
 type Left struct {
 	Provider string    `json:"provider"`
 	Object   string    `json:"object"`
@@ -84,16 +85,17 @@ type Left struct {
 	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
-// DifferentNode is a Ready Node that differs from its group's template, which Cluster Autoscaler received.
+// DifferentNode is a Ready Node that differs from the template that Cluster Autoscaler received for its group.
 type DifferentNode struct {
 	Node  string `json:"node"`
 	Group string `json:"group"`
-	// Differs describes the differences as text.
+	// Differs is a text that describes the differences.
 	Differs string `json:"differs"`
 }
 
-// Of returns the findings that keep selects by group and provider. keep receives "" for an unknown group or provider. A
-// nil keep selects all findings. Otherwise the numbers of omitted Nodes and pods are unknown, and Of sets them to zero.
+// Of returns the findings for which the function `keep` returns true. keep receives the group and the provider of a
+// finding, or "" if one is unknown. If keep is nil, Of returns all findings. Otherwise Of sets MoreNodes and MorePods
+// to zero, because it cannot call keep for the omitted findings.
 func (f Findings) Of(keep func(group, provider string) bool) Findings {
 	if keep == nil {
 		return f
@@ -122,11 +124,12 @@ func (f Findings) Of(keep func(group, provider string) bool) Findings {
 	return of
 }
 
-// These constants bound each kind of finding, so that the document stays small.
+// These constants bound the findings of each kind, so that the document stays small.
 const (
 	maxFindings = 50
 	maxWords    = 300 // characters of one text
-	// maxFindingsBytes bounds the findings as JSON. Together with the offers (maxBytes) they must fit into a ConfigMap.
+	// maxFindingsBytes bounds the size of the findings as JSON, because findings and offers (maxBytes) must fit into
+	// one ConfigMap.
 	maxFindingsBytes = 64 << 10
 )
 

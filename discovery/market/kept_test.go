@@ -50,7 +50,7 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 
 // A provider has 16 of 100 CPUs free, which is room for two nodes of 8 CPUs. One free CPU more changes nothing. With
 // one free CPU less only one node fits. The market publishes this immediately, because Cluster Autoscaler must not
-// continue to request two.
+// continue to request two nodes.
 func TestLostPlaceIsPublishedImmediately(t *testing.T) {
 	spec := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "g", Shape: amounts("8", "32Gi", "pods", "110")}}
 	of := func(free string) Market {

@@ -1,9 +1,9 @@
-// Package market publishes the present offers and the capacity that holds use. The gRPC server and the CLI read them:
-// they have no credentials and must not query the sources.
+// Package market publishes the market: the present offers, and their free capacity. The gRPC server and the CLI read
+// the market, because they have no credentials and must not query the sources of offers.
 //
-// The market is derived data: if it is lost, the worker computes it again from the catalog and the providers'
-// workflows. In a Temporal workflow each change would be an event and a billed action, so the market is one document
-// per hub in a ConfigMap (or in a file, for `dev`). Only the worker that holds the hub's Lease writes it.
+// If the market is lost, the worker computes it again from the catalog and the providers' workflows. The market is
+// not in a Temporal workflow, because each change would be an event and a billed action. It is one document per hub
+// in a ConfigMap, or in a file for `dev`. Only the worker that holds the hub's Lease writes it.
 package market
 
 import (
@@ -21,33 +21,34 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// These constants bound the published offers, because a ConfigMap is limited to 1 MiB. A larger document could not be
-// written, and readers would soon treat the market as stale. The best offers of each node group are kept first, and
-// then the cheapest offers.
+// These constants bound the published offers, because a ConfigMap is limited to 1 MiB. If the document were larger,
+// the worker could not write it, and readers would soon treat the last written market as stale. If there are too many
+// offers, the best offers of each node group are kept first, and then the cheapest offers.
 const (
 	maxOffers = 1000
 	maxBytes  = 900 << 10 // of the offers, as JSON
-	bestOf    = 50        // offers of each group
+	bestOf    = 50        // best offers of each group
 )
 
 // Market contains all offers at one moment.
 type Market struct {
-	// At is the time at which this market was written. Readers do not compare it with their clocks, see Reader.
+	// At is the time at which this market was written. Readers do not compare this time with their clocks, see
+	// Reader.
 	At     time.Time `json:"at"`
 	Offers []Offer   `json:"offers"`
-	// Dropped counts the omitted offers.
+	// Dropped is the number of offers that are omitted because of the bounds.
 	Dropped int `json:"dropped,omitempty"`
-	// Groups are the ids of the node groups that the observer has read. Findings are facts for operators.
+	// Groups are the ids of the node groups that the observer has read in its last round.
 	Groups   []string `json:"groups,omitempty"`
 	Findings Findings `json:"findings,omitzero"`
 }
 
-// Offer is the present offer of one provider, and its free part. It contains no credentials.
+// Offer is the present offer of one provider, with the capacity that is free. It contains no credentials.
 type Offer struct {
 	Name     string              `json:"name"`
 	Provider string              `json:"provider"`
 	Lendable corev1.ResourceList `json:"lendable"`
-	// Free is the part of Lendable without the holds.
+	// Free contains the amounts of Lendable that no hold uses.
 	Free     corev1.ResourceList `json:"free"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	// LargestNodes are the provider's largest nodes, see fleet.Offer.
@@ -63,17 +64,18 @@ type Offer struct {
 	LatencyMilliseconds int        `json:"latencyMilliseconds,omitempty"`
 	Expires             *time.Time `json:"expires,omitempty"`
 	Epoch               string     `json:"epoch,omitempty"`
-	// Peered is true when a peering with the provider exists, so that a node is ready sooner.
+	// Peered is true when a peering with the provider exists. A new node is then ready sooner.
 	Peered bool `json:"peered,omitempty"`
 	// Cordoned is true when an operator permits no new nodes on the provider.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Removing is the start of the removal of the last peering with the provider; zero when it is not being removed.
+	// Removing is the time at which the removal of the peering with the provider started; zero if no removal is in
+	// progress.
 	Removing time.Time `json:"removing,omitzero"`
 	// Closed is the reason for which the provider accepts no new nodes from this cluster, or "" when it accepts them.
 	Closed string `json:"closed,omitempty"`
 }
 
-// offerOf returns the offer in its published form.
+// offerOf returns the offer in the form in which the market publishes it.
 func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	c := choice.CandidateOf(o, state)
 	free, closed := c.Free, c.Refusing
@@ -106,8 +108,8 @@ func (o Offer) Candidate() choice.Candidate {
 	}
 }
 
-// ordinary is the node whose price orders the offers. Prices per node and prices per resource can only be compared for
-// a given shape.
+// ordinary is an example of a node. Offers are ordered by the price of this node, because a price per node and prices
+// per resource can be compared only for a node of a given shape.
 var ordinary = fleet.InstanceSpec{Shape: corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
 }}
@@ -117,8 +119,8 @@ func (o Offer) price() float64 {
 	return choice.Price(ordinary, fleet.Offer{Price: o.Price, Prices: o.Prices})
 }
 
-// newMarket orders the offers by price. If they exceed the bounds, it keeps the offers that the groups need, and then
-// the cheapest.
+// newMarket returns the market with the offers ordered by price. If the offers exceed the bounds, it keeps first the
+// best offers of each group, and then the cheapest offers.
 func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market, error) {
 	byPrice := func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.price(), b.price()), cmp.Compare(a.Provider, b.Provider))
@@ -137,7 +139,7 @@ func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market,
 	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
 }
 
-// fitting returns how many of the offers, counted from the first, fit into the bounds.
+// fitting returns the largest number n such that the first n offers do not exceed the bounds.
 func fitting(offers []Offer) (n int, err error) {
 	for size := 0; n < min(len(offers), maxOffers); n++ {
 		raw, err := json.Marshal(offers[n])
@@ -170,8 +172,8 @@ func (m Market) Candidates() []choice.Candidate {
 	return candidates
 }
 
-// bestOffers returns 1 for each provider whose offer is one of the cheapest for some group. It considers only offers on
-// which a node of the group fits.
+// bestOffers returns 1 for each provider whose offer is among the bestOf cheapest offers of at least one group. For a
+// group it considers only offers that the group could use if all their capacity were free.
 func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}

@@ -311,7 +311,8 @@ func TestFindingsOfAGroupAreSelected(t *testing.T) {
 		all.Of(func(group, _ string) bool { return group == "two" || group == "" }))
 }
 
-// A provider that accepts no new holds has no room, although it has an offer. The published market names the reason.
+// A provider that accepts no new holds counts as full, although it has an offer. The published market names the
+// reason.
 func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	for why, change := range map[string]func(*fleet.ProviderSnapshot){
 		"CredentialsRefused": func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessRefused },
@@ -357,7 +358,7 @@ func TestPeeringsArePublished(t *testing.T) {
 	})
 }
 
-// A provider that an operator has cordoned has no room, and the cordon causes a write.
+// A provider that an operator has cordoned counts as full, and the cordon causes a write.
 func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
@@ -378,8 +379,8 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	})
 }
 
-// The amounts that an agent measures change all the time. A lost place causes a write. A recovered place is published
-// only with the next write.
+// The amounts that an agent measures change all the time. A small change causes a write only if fewer nodes fit than
+// before. If one more node fits again, the market publishes this only with its next write.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
@@ -388,7 +389,7 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 			writes int
 		}{
 			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and less than a tenth of the capacity
-			{"99", 2}, {"100", 2}, {"99", 2}, // 24 places of 25
+			{"99", 2}, {"100", 2}, {"99", 2}, // 24 instead of 25 nodes fit
 			{"103", 3}, // a whole node more
 		} {
 			w.set(func() { w.offers[0].Lendable = list(each.cpu, "200Gi") })
@@ -402,7 +403,7 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 	})
 }
 
-// A publication may take 10 s. This suffices for many providers and a distant Temporal.
+// A publication may take 10 s. This suffices even for many providers with a Temporal that is far away.
 func TestManyProvidersArePublishedInTime(t *testing.T) {
 	w := newWorld()
 	w.far = 30 * time.Millisecond
@@ -533,7 +534,7 @@ func TestBestOffersOfEachGroupAreKept(t *testing.T) {
 	})
 }
 
-// The market is written at most once a second, for any number of changes.
+// The market changes ten times a second. It is written at most once a second.
 func TestWritesAreBounded(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
@@ -588,8 +589,8 @@ func TestStoresFulfilTheContract(t *testing.T) {
 	}
 }
 
-// For a publication, only the providers on which we have holds or peerings are read. For the other providers, the last
-// known state is used. Before the first round of the observer, no market is published.
+// A publication reads only those providers on which we have holds or peerings. For all other providers it uses the
+// last known state. Before the first round of the observer, no market is published.
 func TestOnlyActiveProvidersAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -20,15 +20,15 @@ import (
 // These constants are the intervals and time limits of a Publisher.
 const (
 	publishEvery   = 3 * time.Second
-	writeEvery     = time.Minute // also without a change, so that readers know that the market is current
+	writeEvery     = time.Minute // even if nothing has changed, so that readers know that the market is current
 	publishTimeout = 10 * time.Second
-	// readAtOnce bounds the concurrent reads of providers. It is large, so that a distant Temporal can serve many reads
-	// within publishTimeout.
+	// readAtOnce bounds the number of concurrent reads of providers. It is large, so that many reads end within
+	// publishTimeout even if each read takes long because Temporal is far away.
 	readAtOnce = 16
 )
 
-// Entities reads the holds of providers from their workflows. Provider makes a new read. Remembered returns the result
-// of the last read and its age.
+// Entities reads the holds of providers from the providers' workflows. Provider makes a new read. Remembered returns
+// the result of the last read and the age of this result.
 type Entities interface {
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Remembered(id string) (fleet.ProviderSnapshot, time.Duration)
@@ -36,15 +36,15 @@ type Entities interface {
 
 // Observed returns the results of the observer's last round.
 type Observed interface {
-	// Active reports whether a provider has holds or objects of this hub, or was chosen a moment ago. known is false
-	// before the observer's first round.
+	// Active reports whether a provider has holds or objects of this hub, or was chosen a moment ago. The result
+	// `known` is false before the observer's first round.
 	Active(provider string) (active, known bool)
 	// Specs returns the specs of the node groups.
 	Specs() []fleet.GroupSpec
 }
 
-// Publisher writes the market of one hub. Only one Publisher of a hub may run at a time, so it runs in the worker that
-// holds the hub's Lease.
+// Publisher writes the market of one hub. Only one Publisher of a hub may run at a time. Therefore it runs in the
+// worker that holds the hub's Lease.
 type Publisher struct {
 	Catalog  discovery.Catalog
 	Entities Entities
@@ -71,12 +71,12 @@ func (p Publisher) Run(ctx context.Context) {
 	}
 }
 
-// publish writes the market if it differs from last, or if last is older than writeEvery. It returns the last market
-// that was written.
+// publish writes the market if it has changed, or if the last write was more than writeEvery ago. The parameter
+// `last` is the market that was written last. The result is the market that is now written last.
 func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	if _, known := p.Observed.Active(""); !known { // without the holds, used capacity would appear as free
+	if _, known := p.Observed.Active(""); !known { // without the holds, capacity in use would appear as free
 		return last, nil
 	}
 	now, err := p.readMarket(ctx)
@@ -98,8 +98,9 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
-// readMarket reads the offers, and the holds of each provider that has holds. For the other providers it uses the last
-// read of the observer, which reads one provider after another.
+// readMarket reads the offers. It also reads the present holds of each provider that is active (Observed.Active) or
+// had holds at the observer's last read. For any other provider the observer's last read is recent enough, because
+// the observer reads all providers, one after another.
 func (p Publisher) readMarket(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
@@ -116,7 +117,7 @@ func (p Publisher) readMarket(ctx context.Context) (Market, error) {
 				switch {
 				case err == nil, errors.Is(err, fleet.ErrNotRunning):
 					state = now
-				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // just started: state keeps the last read
+				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // just started: use the last read
 				default:
 					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
 				}

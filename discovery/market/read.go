@@ -11,11 +11,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These constants are the intervals of a Reader.
+// These constants are the interval and the time limits of a Reader.
 const (
 	readEvery = 2 * time.Second
 	readFor   = 5 * time.Second
-	// staleAfter is the time without a new write after which a market is no longer used.
+	// staleAfter is the time after which a market is no longer used if no newer market was written.
 	staleAfter = 3 * writeEvery
 )
 
@@ -29,10 +29,10 @@ type Reader struct {
 
 	mu    sync.Mutex
 	last  Market
-	since time.Time // when this process first read this market, by its own clock; zero before the first read
+	since time.Time // first read of this market by this process, by its own clock; zero before
 }
 
-// NewReader returns a Reader. It reads nothing before Run.
+// NewReader returns a Reader. The Reader reads nothing before Run or Read is called.
 func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: store, log: log} }
 
 // Run reads the market repeatedly until ctx ends.
@@ -49,7 +49,7 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// Read reads the market once.
+// Read reads the market once. It keeps the last market if the read fails.
 func (r *Reader) Read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()

@@ -18,12 +18,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// KeyInfo is the key of a Secret that contains its offer.
+// KeyInfo is the key in a Secret under which the offer is stored.
 const KeyInfo = "info"
 
-// info is the value of the Secret's key "info".
+// info is the value of the Secret's key "info": an offer.
 type info struct {
-	// Name is ignored: the Secret's name is the offer's name. Some Secrets contain it.
+	// Name is permitted because some Secrets contain it. It is ignored, because the Secret's name is the offer's
+	// name.
 	Name          string                          `json:"name,omitempty"`
 	Resources     corev1.ResourceList             `json:"resources"`
 	LargestNodes  []corev1.ResourceList           `json:"largestNodes,omitempty"`
@@ -44,8 +45,8 @@ type info struct {
 	Provider string `json:"provider,omitempty"`
 }
 
-// text is a label value. It also accepts booleans and numbers, such as true and 39, because quotes are easy to forget
-// in YAML.
+// text is a label value. In the document it may also be a boolean or a number, such as true or 39, because quotes are
+// easy to forget in YAML.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -60,7 +61,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parse reads a Secret as an offer. The error lists all faults by path and quotes nothing of the kubeconfig.
+// parse reads the offer in a Secret. The error lists all faults by path, and does not quote the kubeconfig.
 func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	faults := checkKubeconfig(secret.Data[discovery.DefaultKey])
 	raw, ok := secret.Data[KeyInfo]
@@ -90,8 +91,8 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	return spec, append(faults, under(KeyInfo, spec.Faults())...).Err()
 }
 
-// Check validates the data of a Secret for credentials, and the offer in it if KeyInfo is present. The error lists all
-// faults by path and quotes nothing of the kubeconfig.
+// Check validates the data of a Secret: the credentials and, if KeyInfo is present, the offer. The error lists all
+// faults by path, and does not quote the kubeconfig.
 func Check(namespace, name string, data map[string][]byte) error {
 	if _, offers := data[KeyInfo]; offers {
 		_, err := parse(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
@@ -124,8 +125,8 @@ func (in info) labels() map[string]string {
 	return labels
 }
 
-// network returns the network of the offer. If the provider is behind a NAT, the gateway's server is by default in the
-// consumer cluster, because the consumer cannot dial the provider.
+// network returns the network of the offer. If the provider is behind a NAT, the consumer cannot connect to the
+// provider. In this case the server gateway is by default in the consumer cluster.
 func (in info) network() *discovery.NetworkSpec {
 	n := in.Network
 	if in.HasNat == nil || !*in.HasNat {
@@ -138,7 +139,8 @@ func (in info) network() *discovery.NetworkSpec {
 	return n
 }
 
-// under translates the paths of faults to paths in the Secret, where the field lendable has the path info.resources.
+// under changes the paths of faults in an offer to paths in the Secret. For example, the path lendable becomes
+// info.resources.
 func under(key string, faults strictyaml.Faults) strictyaml.Faults {
 	for i, f := range faults {
 		if rest, ok := strings.CutPrefix(f.Path, "lendable"); ok {

@@ -11,11 +11,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// record is the stored part of a Secret: all fields that List and Version need, without the kubeconfig.
+// record is the part of a Secret that the informer stores: what List and Version need, without the kubeconfig.
 type record struct {
 	metav1.ObjectMeta
 	offer   fleet.Offer
-	err     error  // why the Secret is not a valid offer
+	err     error  // the reason for which the Secret is not a valid offer, or nil
 	version string // fingerprint of the kubeconfig
 }
 

@@ -13,14 +13,15 @@
 //	    labels: {country: it, provider: example, city: milan, hasGPU: "false"}
 //	    hasNat: false
 //
-// info may also contain maxNodes, price, prices, currency, latencyMilliseconds, lingerSeconds, unpeer, class, network,
-// expires and provider, as in the offers file. Unknown keys are refused. hasNat becomes the label hasNat, for the
-// selectors of groups. resources without ephemeral-storage do not limit it, because the prototype's format lacks it:
-// choice.Choose and holds treat a missing ephemeral-storage as unlimited.
+// info may also contain maxNodes, price, prices, currency, latencyMilliseconds, lingerSeconds, unpeer, class,
+// network, expires and provider, as in the offers file. Unknown keys are refused. hasNat becomes the label hasNat, so
+// that the selectors of groups can use it. If resources has no entry for ephemeral-storage, the offer does not limit
+// ephemeral storage. The prototype's format has no such entry. choice.Choose and the holds treat a missing entry for
+// ephemeral-storage as unlimited.
 //
 // The source watches the Secrets, and starts a new watch when one ends. While it cannot list or watch, the last known
-// offers stay in use, and every List reports this in a Problem. This package keeps no kubeconfig: offers refer to the
-// Secret, so the next use reads a rotated kubeconfig, without a restart.
+// offers stay in use, and every List reports this in a Problem. This package does not store kubeconfigs: an offer
+// only refers to its Secret. Therefore a new kubeconfig in the Secret is used without a restart.
 package secrets
 
 import (
@@ -44,15 +45,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Label selects the Secrets.
+// Label is the label of the Secrets that the source reads.
 var Label = labels.Set{"autoscaling": "true"}
 
 // Options configures New.
 type Options struct {
-	// Namespace is the namespace of the Secrets. It is required, so that the process needs the permission to read Secrets
-	// only in this namespace.
+	// Namespace is the namespace of the Secrets. It is required, so that the process needs the permission to read
+	// Secrets in this namespace only.
 	Namespace string
-	// SyncWait bounds how long List waits for the first list of Secrets. Default 10s.
+	// SyncWait bounds the time for which List waits until the Secrets have been listed once. Default 10s.
 	SyncWait time.Duration
 }
 
@@ -68,7 +69,8 @@ type Source struct {
 	since  time.Time
 }
 
-// New returns a Source that has not started yet. It needs the permissions to list and watch Secrets in the namespace.
+// New returns a Source that has not started yet. The Source needs the permissions to list and watch Secrets in the
+// namespace.
 func New(client kubernetes.Interface, options Options) (*Source, error) {
 	if options.Namespace == "" {
 		return nil, errors.New("watch offer secrets: the namespace is missing")
@@ -98,7 +100,7 @@ func New(client kubernetes.Interface, options Options) (*Source, error) {
 	return s, nil
 }
 
-// Run watches until ctx ends. Call it once.
+// Run watches the Secrets until ctx ends. It must be called only once.
 func (s *Source) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -114,7 +116,7 @@ func (s *Source) Run(ctx context.Context) error {
 // Name implements discovery.Source.
 func (s *Source) Name() string { return "secrets" }
 
-// List implements discovery.Source. It fails only until the first list of the Secrets has succeeded.
+// List implements discovery.Source. It returns an error only as long as the Secrets have never been listed.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	wait, cancel := context.WithTimeout(ctx, s.options.SyncWait)
 	defer cancel()
@@ -148,8 +150,8 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return offers, problems, nil
 }
 
-// Version returns a fingerprint of a watched Secret's key, for discovery.Options.SecretVersion. It returns "" for a
-// Secret that is not watched.
+// Version returns a fingerprint of the kubeconfig in a watched Secret, for discovery.Options.SecretVersion. It
+// returns "" for a Secret that is not watched.
 func (s *Source) Version(_ context.Context, ref fleet.SecretRef) (string, error) {
 	item, ok, err := s.store.GetByKey(ref.Namespace + "/" + ref.Name)
 	if err != nil {

@@ -57,7 +57,8 @@ func start(t *testing.T, client *fake.Clientset) *secrets.Source {
 		cancel()
 		require.NoError(t, <-done)
 	})
-	// The fake cluster sends a watch only changes after the start of the watch, not even a change right after the list.
+	// In the fake cluster, a watch receives only changes after its start. A change between the list and the start of
+	// the watch is lost.
 	eventually(t, func() bool {
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
 	})
@@ -225,7 +226,8 @@ func TestChangedSecretsAreListed(t *testing.T) {
 	eventually(t, func() bool { return len(names(t, s)) == 0 })
 }
 
-// In the prototype, a watch ended when its channel closed, and the list was stale from then on.
+// The channel of a watch closes. The source starts a new watch, and lists later changes. (In the prototype
+// liqo-autoscaling-system the list then stayed out of date.)
 func TestClosedWatchIsRestarted(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("a"))
@@ -302,7 +304,8 @@ func TestBrokenWatchKeepsTheLastOffers(t *testing.T) {
 	eventually(t, func() bool { _, problems, _ := s.List(t.Context()); return len(problems) == 0 })
 }
 
-// The prototype states no maximum number of clusters.
+// The source lists a thousand Secrets, because the prototype liqo-autoscaling-system states no maximum number of
+// clusters.
 func TestThousandSecretsAreListed(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

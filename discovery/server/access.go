@@ -30,11 +30,11 @@ const (
 	writer
 )
 
-// operation handles a request. did names the effect of a write for the log.
+// operation handles a request. The result `did` is the effect of a write, for the log.
 type operation func(http.ResponseWriter, *http.Request, Writer) (did string, err error)
 
-// as returns a handler that runs the operation if the client has the role. The handler logs each write and each failed
-// read.
+// as returns a handler that runs an operation if the client has the required role. The handler logs each write and
+// each failed read.
 func (s *Server) as(need role, do operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, need)
@@ -66,13 +66,13 @@ func requestAttrs(r *http.Request, who string) []any {
 	return attributes
 }
 
-// admit authenticates the client and checks its request rate and its role. Its error is the reason for refusing the
-// request.
+// admit authenticates the client, and checks the client's request rate and role. The error is the reason for which
+// the request is refused.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	of, key, what := &s.strangers, address, "this address makes, without a known token or certificate,"
 	wait := 0
-	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // verifying an unknown certificate is expensive
+	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // the first verification is expensive
 		wait = s.strangers.wait(address)
 	}
 	if wait == 0 {
@@ -121,7 +121,7 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 		"send Authorization: Bearer <token> with a token this server knows")
 }
 
-// chainOf returns the certificate chain that the client has sent.
+// chainOf returns the certificate chain that the client has sent. The chain is not verified.
 func chainOf(r *http.Request) []*x509.Certificate {
 	if r.TLS == nil {
 		return nil
@@ -129,9 +129,9 @@ func chainOf(r *http.Request) []*x509.Certificate {
 	return r.TLS.PeerCertificates
 }
 
-// certificates stores the certificates of admitted clients. Their requests do not count towards the rate limit of their
-// address, so an unknown client at the same address cannot block them. The server still verifies the certificate of
-// each request. The zero value is empty.
+// certificates stores the certificates of admitted clients. Requests of these clients do not count towards the rate
+// limit of their address. Therefore an unknown client at the same address cannot block them. The server still
+// verifies the certificate for each request. The zero value is empty.
 type certificates struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bool
@@ -152,9 +152,9 @@ func (c *certificates) add(of *x509.Certificate) {
 	c.known[sha256.Sum256(of.Raw)] = true
 }
 
-// inForce returns a function that reports whether an offer is valid for the present writers. It returns an error if the
-// client is no longer a writer. This can happen during a request, because a fault in the writers file removes all
-// writers. Then the server must not treat any offer as invalid.
+// inForce returns a function that reports whether an offer is valid for the present writers. If the client is not a
+// writer any more, inForce returns an error instead. This can happen during a request, because a fault in the writers
+// file removes all writers. The server must then not treat any offer as invalid.
 func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	writers := s.options.Writers.Current()
 	if !slices.ContainsFunc(writers, func(w Writer) bool { return w.Name == who.Name }) {
@@ -163,7 +163,8 @@ func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	return inForce(writers), nil
 }
 
-// maxAddresses bounds the addresses whose requests are counted separately. All further addresses share one count.
+// maxAddresses bounds the number of addresses whose requests are counted separately. The requests of all further
+// addresses are counted together.
 const maxAddresses = 1000
 
 // limits bounds the request rate of each writer or of each address.
@@ -174,8 +175,8 @@ type limits struct {
 	of   map[string]*rate.Limiter
 }
 
-// reserve counts a request and returns 0. If the limit is reached, it does not count the request, and returns the
-// seconds until the next request is permitted.
+// reserve counts a request and returns 0. If the limit is reached, reserve does not count the request, and returns
+// the number of seconds until the next request is permitted.
 func (l *limits) reserve(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -187,7 +188,7 @@ func (l *limits) reserve(who string) (seconds int) {
 	return seconds
 }
 
-// wait returns the result of reserve without counting the request.
+// wait returns the same result as reserve, but does not count the request.
 func (l *limits) wait(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -216,8 +217,8 @@ func (l *limits) limiter(who string) *rate.Limiter {
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }
 
-// failFor replies with the error, and logs it. Refused requests of unknown clients, and requests beyond a limit, are
-// logged at most once a second, with the number of the requests that were not logged.
+// failFor replies with the error, and logs it. For refused requests of unknown clients, and for requests that exceed
+// a limit, it logs at most one line a second. The line contains the number of such requests that were not logged.
 func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err error) {
 	p := translate(err)
 	level, cause, what := slog.LevelInfo, error(p), "request refused"

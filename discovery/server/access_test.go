@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The log has an entry for each write. It contains the writer, the write, and whether it was accepted or why it was
-// refused. It contains no token.
+// The log has an entry for each write. The entry contains the writer, the write, and whether it was accepted or why
+// it was refused. The entry contains no token.
 func TestEachWriteIsLogged(t *testing.T) {
 	keep, log := onSQLite(t).open(t), &testkit.Buffer{}
 	var writers changing
@@ -112,9 +112,9 @@ func TestUnauthenticatedRequestsAreLimitedByAddress(t *testing.T) {
 	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
 }
 
-// Verifying the signatures of a certificate chain costs more CPU than the rest of a request. The server therefore does
-// not verify the chain of an unknown client when the chain is long, or while its address sends too many requests. A
-// client with the same address that was admitted before is not delayed.
+// Verifying the signatures of a certificate chain costs more CPU than the rest of a request. The server therefore
+// does not verify the chain of an unknown client when the chain is long, or while its address sends too many
+// requests. A known client with the same address is not delayed.
 func TestCertificatesOfUnknownClientsCostLittle(t *testing.T) {
 	authority, other := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	caFile := filepath.Join(t.TempDir(), "ca.crt")

@@ -12,9 +12,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// tls returns the configuration for connections of clients. The handshake does not verify a client's certificate,
-// because the client would not receive the reason for a refusal. The server verifies it for each request, so it also
-// refuses requests on a connection that exists longer than its certificate is valid.
+// tls returns the configuration for connections of clients. The handshake does not verify the client's certificate,
+// because a client that the handshake refuses does not receive the reason. Instead the server verifies the
+// certificate for each request. Therefore it also refuses requests on an existing connection when the client's
+// certificate has expired.
 func (s *Server) tls(certificates *Certificates) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
 	if s.options.ClientAuthorities != nil {
@@ -23,14 +24,14 @@ func (s *Server) tls(certificates *Certificates) *tls.Config {
 	return config
 }
 
-// Certificates reads a certificate and its key again when their files change, for example when cert-manager renews
-// them.
+// Certificates holds the server's certificate and key, and reads them again when their files change, for example when
+// cert-manager renews the certificate.
 type Certificates struct {
 	files *reload.Files[*tls.Certificate]
 	log   *slog.Logger
 }
 
-// LoadCertificates reads the files for the first time.
+// LoadCertificates reads the files of the certificate and the key for the first time.
 func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
 	parse := func(contents [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
@@ -47,13 +48,13 @@ func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.files.Latest(c.log, "server certificate cannot be reloaded; the last valid one stays in use"), nil
 }
 
-// Authorities reads the file with the authorities that sign client certificates, and reads it again when it changes.
+// Authorities holds the authorities that sign client certificates, and reads them again when their file changes.
 type Authorities struct {
 	files *reload.Files[*x509.CertPool]
 	log   *slog.Logger
 }
 
-// LoadAuthorities reads the file for the first time.
+// LoadAuthorities reads the file of the authorities for the first time.
 func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	files, err := reload.Open(func(contents [][]byte) (*x509.CertPool, error) {
 		pool := x509.NewCertPool()
@@ -69,10 +70,11 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 }
 
 // maxChain bounds the number of certificates in a client's chain. Go checks the signatures of all intermediates with
-// the same name, and a hundred such intermediates cost half a second of CPU.
+// the same name. The check of a hundred such signatures takes half a second of CPU time.
 const maxChain = 5
 
-// verify verifies a client's chain and returns the URIs in its first certificate, which is the client's own.
+// verify verifies a client's chain, and returns the URIs in the first certificate. The first certificate is the
+// client's own.
 func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.URL, error) {
 	if len(chain) > maxChain {
 		return nil, fmt.Errorf("the client sends %d certificates: send the client certificate and at most %d intermediates",

@@ -117,8 +117,9 @@ func offer(t testing.TB, name string, price int) api.Posted {
 	return posted
 }
 
-// load writes from four goroutines until the servers fail. Each goroutine writes its own offer again and again. load
-// calls stop concurrently when there are enough writes, and returns the last acknowledged price of each goroutine.
+// load writes from four goroutines until the servers fail. Each goroutine writes its own offer again and again. When
+// there are enough writes, load concurrently calls the function stop. It returns the last acknowledged price of each
+// goroutine.
 func load(t *testing.T, c *client.Client, stop func()) (acknowledged [4]int) {
 	t.Helper()
 	const enough = 60

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// query holds the parameters of a list.
+// query holds the parameters of a request for a list.
 type query struct {
 	selector  labels.Selector
 	resources corev1.ResourceList
@@ -26,12 +26,13 @@ type query struct {
 	limit     int
 }
 
-// parameters maps the parameters of a list to how often each may occur.
+// parameters contains, for each parameter of a list, how often the parameter may occur.
 var parameters = map[string]int{"labelSelector": 1, "resource": 32, "after": 1, "limit": 1}
 
 var maxLimit = strconv.Itoa(api.MaxLimit)
 
-// parseQuery reads ?labelSelector=country=it&resource=cpu=2&resource=memory=4Gi&after=name&limit=100.
+// parseQuery parses a query such as
+// ?labelSelector=country=it&resource=cpu=2&resource=memory=4Gi&after=name&limit=100.
 func parseQuery(values url.Values) (query, error) {
 	var wrong []api.FieldError
 	bad := func(path, detail string) { wrong = append(wrong, api.FieldError{Path: path, Detail: detail}) }
@@ -72,7 +73,7 @@ func parseQuery(values url.Values) (query, error) {
 // maxTerms bounds the number of keys and values in a selector, because a store translates each into an SQL expression.
 const maxTerms = 32
 
-// parseSelector reads a label selector; an empty selector matches everything.
+// parseSelector parses a label selector. An empty selector matches every offer.
 func parseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
@@ -89,7 +90,7 @@ func parseSelector(text string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// addResource parses name=amount.
+// addResource parses a text of the form name=amount, and adds the resource to the query.
 func (q query) addResource(text string) error {
 	name, amount, _ := strings.Cut(text, "=")
 	parsed, err := strictyaml.Quantity(amount)
@@ -140,7 +141,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 			if !q.matches(record) || !who.mayRead(record) || !isInForce(record) {
 				continue
 			}
-			if len(page.Items) == q.limit { // one more offer matches, so another page follows
+			if len(page.Items) == q.limit { // one more offer matches: there is another page
 				page.Next = page.Items[q.limit-1].Name
 				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
 				return "", nil

@@ -18,7 +18,7 @@ func newMetrics(namespace string, registry prometheus.Registerer) *prometheus.Hi
 	}, []string{"operation", "status"})
 }
 
-// measured wraps the route's handler so that its requests are counted in metrics.
+// measured returns the route's handler with metrics that count its requests.
 func (s *Server) measured(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		m := httpsnoop.CaptureMetrics(r.handle, w, request)

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// These are the effects of a write, as the log names them.
+// These constants are the effects of a write, in the words of the log.
 const (
 	created = "created"
 	changed = "changed"
@@ -61,8 +61,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	return did, nil
 }
 
-// vacate deletes the offer with this name if the offer is not valid for the present writers, and reports whether it did
-// so.
+// vacate deletes the offer with this name if the offer is not valid for the present writers. It reports whether it
+// has deleted the offer.
 func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.Time) bool {
 	isInForce, err := s.inForce(who)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.T
 		s.options.Store.Delete(ctx, name, found.Writer, store.Turn{}, now) == nil
 }
 
-// content returns a fingerprint of the offer that does not depend on its expiry.
+// content returns a fingerprint of the offer without the time at which it expires.
 func content(r store.Record) string {
 	r.Offer.Expires = nil
 	return discovery.Epoch(r.Offer.Offer())
@@ -123,11 +123,10 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did
 	return deleted, nil
 }
 
-// nameable reports whether the databases accept the name in a query. PostgreSQL accepts neither zero bytes nor invalid
-// UTF-8.
+// nameable reports whether all databases accept the name in a query. PostgreSQL refuses zero bytes and invalid UTF-8.
 func nameable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
-// decode reads and checks the body, and fills in the defaults.
+// decode reads the offer in the body of a request, checks it, and fills in the defaults.
 func decode(r *http.Request, who Writer, now time.Time) (api.Posted, error) {
 	body, err := readJSON(r)
 	if err != nil {
@@ -170,7 +169,7 @@ func readJSON(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// allow checks that the offer has only namespaces and providers that the writer may use.
+// allow returns an error if the offer has a namespace or a provider that the writer may not use.
 func (w Writer) allow(posted api.Posted) error {
 	namespace := posted.Credentials.SecretRef.Namespace
 	if len(w.SecretNamespaces) > 0 && !slices.Contains(w.SecretNamespaces, namespace) {
@@ -183,18 +182,18 @@ func (w Writer) allow(posted api.Posted) error {
 	return nil
 }
 
-// These constants are the default and the longest life of an offer.
+// These constants are the default and the maximum of the time after which an offer expires.
 const (
 	defaultTTL = 24 * time.Hour
 	maxTTL     = 30 * 24 * time.Hour
 )
 
-// expire sets the default expiry and checks its bounds. now is the time of the store's clock, so the stored expiry
-// follows that clock.
+// expire sets the time at which the offer expires, and checks the bounds of this time. now is the time of the store's
+// clock, because the time is stored and compared with that clock.
 func expire(posted *api.Posted, now time.Time) error {
 	end, path := now.Add(defaultTTL).Truncate(time.Second), "expires"
 	switch {
-	case posted.TTLSeconds > int64(maxTTL/time.Second): // also excludes values that overflow a Duration
+	case posted.TTLSeconds > int64(maxTTL/time.Second): // this also excludes values that overflow a Duration
 		end, path = now.Add(maxTTL+time.Minute), "ttlSeconds"
 	case posted.TTLSeconds > 0:
 		end = now.Add(time.Duration(posted.TTLSeconds) * time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// These are the types of this API's own problems. The remaining problems have the type "about:blank", which adds
-// nothing to the status (RFC 9457, 4.2.1).
+// These constants are the types of problems that this API defines. All other problems have the type "about:blank",
+// which means that the problem is described by its status (RFC 9457, 4.2.1).
 const (
 	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
 	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
@@ -43,7 +43,7 @@ func problem(status int, kind, format string, args ...any) *problemError {
 		Title: cmp.Or(titles[kind], http.StatusText(status)), Detail: fmt.Sprintf(format, args...)}}
 }
 
-// translate maps an error to a problem with a status. Only this function selects statuses.
+// translate returns the problem, with its status, that corresponds to an error.
 func translate(err error) *problemError {
 	var p *problemError
 	switch {

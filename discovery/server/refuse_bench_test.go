@@ -32,16 +32,16 @@ var refusals = []struct {
 	{"handshake", func(*http.Request) {}, true},
 }
 
-// Durations of a measurement.
+// These constants are the duration of a measurement, and the number of connections with refused requests.
 const (
 	refusing  = 5 * time.Second
 	attackers = 8
 )
 
-// BenchmarkRefuse sends requests that the server refuses over eight connections, without a pause after an answer. It
-// measures the CPU time that the server's process uses for each request, and compares it with a server that only reads
-// requests. It also measures the latency of lists for a client with a token, with and without these requests. It prints
-// BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkRefuse sends requests that the server refuses. It uses eight connections, and makes no pause after an
+// answer. It measures the CPU time that the server's process uses for each request, and compares this time with that
+// of a server that only reads requests. It also measures the latency of lists for a client with a token, while these
+// requests are sent and without them. It prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRefuse(b *testing.B) {
 	for b.Loop() {
 		for _, kind := range refusals {

@@ -11,8 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// A consumer receives the offers that are addressed to it or to all consumers. A provider receives its own offers, and
-// a reader receives all offers. This applies to lists, to pages, and to a single offer by its name.
+// A consumer receives the offers to this consumer and the offers to all consumers. A provider receives its own
+// offers, and an administrator (readOnly) receives all offers. This applies to lists, to pages, and to a single offer
+// by its name.
 func TestEachRoleReceivesItsOffers(t *testing.T) {
 	keep := onSQLite(t).open(t)
 	r := newRig(t, keep)

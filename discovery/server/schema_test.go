@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// contract is the parsed openapi.yaml, as far as the tests check answers against it.
+// contract is the parsed openapi.yaml, against which the tests check answers.
 type contract map[string]any
 
 func loadContract(t *testing.T) contract {

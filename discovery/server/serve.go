@@ -17,8 +17,8 @@ import (
 // maxConnections bounds the connections of all clients together.
 const maxConnections = 1000
 
-// Serve serves HTTPS on the listener until ctx ends, and then waits at most 5 s for running requests. It deletes
-// expired offers every minute. It always closes the listener.
+// Serve serves HTTPS on the listener until ctx ends, and then waits for running requests for at most 5 s. It deletes
+// expired offers every minute. When it returns, it has closed the listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates *Certificates) error {
 	web := &http.Server{
 		Handler:           s,

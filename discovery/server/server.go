@@ -24,24 +24,25 @@ type Options struct {
 	Store store.Store
 	// Writers authenticates the clients; required.
 	Writers Authenticator
-	// ClientAuthorities sign the certificates of clients; nil means that clients have only tokens.
+	// ClientAuthorities are the authorities that sign the certificates of clients. If nil, clients have only tokens.
 	ClientAuthorities *Authorities
-	// Log receives one line for each write, accepted or refused, and for each read that fails. Default slog.Default().
+	// Log receives one line for each write, even if it is refused, and for each read that fails. Default
+	// slog.Default().
 	Log *slog.Logger
-	// Rate bounds the requests per second of each writer, and of each address for requests that are not authenticated. A
-	// burst may have ten times as many requests. 0 means no bound.
+	// Rate bounds the number of requests per second of each writer. For requests that are not authenticated, it
+	// bounds the number per address. A burst may have ten times as many requests. 0 means no bound.
 	Rate float64
-	// Registry receives the metrics, whose names begin with Namespace; nil disables metrics.
+	// Registry receives the metrics; nil disables metrics. The names of the metrics begin with Namespace.
 	Registry  prometheus.Registerer
 	Namespace string
 }
 
-// Server is the API as an http.Handler.
+// Server is the http.Handler of the API.
 type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
-	refused           logonce.EachSecond // counts requests of unknown clients and requests beyond a limit
+	refused           logonce.EachSecond // counts requests of unknown clients and requests that exceed a limit
 	ready             func(context.Context) error
 	verified          certificates
 	answered          *prometheus.HistogramVec
@@ -65,7 +66,7 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// route describes one operation; a test compares the routes with openapi.yaml.
+// route describes one operation of the API. A test compares the routes with openapi.yaml.
 type route struct {
 	name, method, path string
 	handle             http.HandlerFunc
@@ -88,10 +89,10 @@ func (s *Server) routes() []route {
 // storeLimit bounds the time of a request after its headers have been read.
 const storeLimit = 8 * time.Second
 
-// ServeHTTP always replies in JSON. It replaces the plain-text errors of http.ServeMux.
+// ServeHTTP always replies in JSON. Instead of the plain-text errors of http.ServeMux it sends problem documents.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal, pattern := s.mux.Handler(r)
-	// The mux redirects a path that is not clean. This server replies 404 instead, below.
+	// The mux would redirect a path that is not clean, such as //v1. Below, this server replies 404 to it.
 	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked {
 		ctx, cancel := context.WithTimeout(r.Context(), storeLimit)
 		defer cancel()
@@ -110,7 +111,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"this path does not exist; the API is described at /v1/openapi.yaml"))
 }
 
-// refused records the status and headers of an error reply by the mux, and discards the text.
+// refused is an http.ResponseWriter that records the status and the headers of an error reply by the mux, and
+// discards the text.
 type refused struct {
 	header http.Header
 	status int
@@ -130,7 +132,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Ready returns an error while the store does not respond. It queries the store at most once a second.
+// Ready returns an error while the store does not respond. It makes at most one query a second to the store.
 func (s *Server) Ready(ctx context.Context) error { return s.ready(ctx) }
 
 func (s *Server) storeAnswers(ctx context.Context) error {

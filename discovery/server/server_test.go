@@ -222,7 +222,7 @@ func TestPutRefusesInvalidOffers(t *testing.T) {
 	}
 }
 
-// PHP and some other languages escape slashes in JSON.
+// The server accepts escaped slashes in JSON, which PHP and some other languages write.
 func TestPutReadsAllOfJSON(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	got := r.do("PUT", "/v1/offers/milan", tokenA, strings.Replace(goodOffer, `"cpu"`, `"nvidia.com\/gpu":"1","cpu"`, 1))

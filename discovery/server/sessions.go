@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// begin issues a session to a provider's agent, and ends the agent's previous session.
+// begin handles the request of a provider's agent for a new session. It ends the agent's previous session.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	body, err := readJSON(r)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) (did 
 	return begun, nil
 }
 
-// turnOf returns the session and sequence number of the write, or zero for a write without a session.
+// turnOf returns the session and the sequence number of the write, or the zero Turn for a write without a session.
 func turnOf(r *http.Request) (turn store.Turn, err error) {
 	query := r.URL.Query()
 	if !query.Has(api.ParamSession) && !query.Has(api.ParamSequence) {

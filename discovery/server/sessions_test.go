@@ -80,7 +80,7 @@ func TestInvalidSessionsAreRefused(t *testing.T) {
 	require.Equal(t, 404, r.do("GET", "/v1/offers/milan", tokenR, "").status)
 }
 
-// An offer is valid for a time by the server's clock. The answers contain the remaining time.
+// The server's clock determines when an offer expires. The answers contain the remaining time.
 func TestOffersExpireByTheServersClock(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	with := func(field string) string { return strings.Replace(goodOffer, `"name"`, field+`,"name"`, 1) }

@@ -102,7 +102,8 @@ func (c *changing) set(t *testing.T, rows ...string) {
 	c.ws = ws
 }
 
-// rowsOf returns the rows of the writers a, b, r and m. The writers b and m are bound to clusters.
+// rowsOf returns the rows of the writers a, b, r and m. The writer b may use only one namespace of Secrets, r may
+// only read, and m may offer only one provider.
 func rowsOf() (a, b, r, m string) {
 	return fmt.Sprintf("{name: a, tokenSHA256: %s}", hash(tokenA)),
 		fmt.Sprintf("{name: b, tokenSHA256: %s, secretNamespaces: [lend-b]}", hash(tokenB)),
@@ -134,8 +135,9 @@ func (r *rig) names() (names []string) {
 
 func with(field string) string { return strings.Replace(goodOffer, `{"name"`, `{`+field+`,"name"`, 1) }
 
-// Several servers of one database share offers, sessions and sequences. When an offer ends on one server, it
-// immediately ends on the other, by the clock of the database, which is an hour ahead of theirs.
+// Several servers of one database share offers, sessions and sequences. An offer that ends on one server ends on the
+// other server at the same time. The servers use the database's clock, which is an hour ahead of their own
+// clocks.
 func TestServersOfOneDatabaseShareTheirState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing

@@ -16,25 +16,26 @@ import (
 
 // Writer is a client with a token or a certificate.
 type Writer struct {
-	// Name identifies the client. Offers that the client puts have this name as their owner.
+	// Name identifies the client, and is stored as the owner of the offers that the client writes.
 	Name string `json:"name"`
-	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Use random tokens of 32 bytes or more;
-	// a hash without salt does not protect weaker ones.
+	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. The token must be random and have at
+	// least 32 bytes, because a hash without salt does not protect a weaker token.
 	TokenSHA256 string `json:"tokenSHA256,omitempty"`
-	// Certificate is the URI in the subject alternative names of the client certificate: a SPIFFE id, such as
+	// Certificate is the URI in the subject alternative names of the client certificate, for example the SPIFFE id
 	// spiffe://munich.example/provider/milan. A client may have a certificate, a token, or both.
 	Certificate string `json:"certificate,omitempty"`
-	// Consumer, for the workers of a consumer, is the consumer's Liqo cluster id. Such a client reads the offers to this
-	// consumer and the offers to all consumers, and may not write.
+	// Consumer is set if the client is a worker of a consumer: it is the consumer's Liqo cluster id. Such a client
+	// may read the offers to this consumer and the offers to all consumers. It may not write.
 	Consumer string `json:"consumer,omitempty"`
-	// ReadOnly is for administrators: such a client reads all offers, and may not write. Clients without ReadOnly and
-	// Consumer read only their own offers.
+	// ReadOnly is for administrators: such a client may read all offers, and may not write. A client with neither
+	// ReadOnly nor Consumer may read only its own offers.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// SecretNamespaces are the permitted namespaces in the writer's secretRefs; empty means any.
+	// SecretNamespaces are the namespaces that the secretRefs in the writer's offers may contain; empty means any
+	// namespace.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
-	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers verify the provider of an
-	// offer with the offer's credentials. This bound prevents a writer from offering the cluster of another writer.
-	// Workers could otherwise ignore the other writer's offer as a duplicate.
+	// Providers are the Liqo cluster ids that the writer's offers may contain; empty means any id. Workers verify the
+	// provider of an offer with the offer's credentials. In addition, this bound prevents that a writer offers the
+	// cluster of another writer. Workers could otherwise ignore the offer of that other writer as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
 	sum      [sha256.Size]byte
@@ -50,7 +51,8 @@ type Authenticator interface {
 // Writers is a fixed list of writers that implements Authenticator.
 type Writers []Writer
 
-// Authenticate returns the writer of a token. It takes the same time for every writer and for unknown tokens.
+// Authenticate returns the writer with this token. It takes the same time for every known token and for an unknown
+// token.
 func (ws Writers) Authenticate(token string) (Writer, bool) {
 	sum := sha256.Sum256([]byte(token))
 	found := -1
@@ -68,7 +70,7 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 // Current implements Authenticator.
 func (ws Writers) Current() Writers { return ws }
 
-// certified returns the writer whose certificate has one of the URIs.
+// certified returns the writer whose field Certificate is one of the URIs.
 func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
 	for _, uri := range uris {
 		for _, w := range ws {
@@ -94,8 +96,8 @@ func (w Writer) mayRead(r store.Record) bool {
 	return r.Writer == w.Name
 }
 
-// inForce returns a function that reports whether an offer is valid: its writer exists, and still has the permission to
-// put it. Removing a writer invalidates its offers.
+// inForce returns a function that reports whether an offer is valid. An offer is valid if its writer exists and still
+// has the permission to write it. Therefore the offers of a removed writer are not valid.
 func inForce(writers Writers) func(store.Record) bool {
 	known := make(map[string]Writer, len(writers))
 	for _, w := range writers {
@@ -107,8 +109,8 @@ func inForce(writers Writers) func(store.Record) bool {
 	}
 }
 
-// ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, certificate, consumer, readOnly,
-// secretNamespaces, providers}]". The error lists all faults by path.
+// ParseWriters parses a YAML or JSON document of the form "writers: [{name, tokenSHA256, certificate, consumer,
+// readOnly, secretNamespaces, providers}]". The error lists all faults by path.
 func ParseWriters(document []byte) (Writers, error) {
 	var doc struct {
 		Writers []Writer `json:"writers"`
@@ -137,7 +139,7 @@ func ParseWriters(document []byte) (Writers, error) {
 	return doc.Writers, nil
 }
 
-// check validates one entry without the other entries.
+// check adds the faults of one entry that can be found without the other entries.
 func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	if w.Name == "" {
 		faults.Add(path+"name", "is missing")
@@ -162,7 +164,8 @@ func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	}
 }
 
-// usedValues is the set of values that a writer already has and no other writer may have.
+// usedValues is the set of values of one field, such as the name, that occur in earlier entries of the file. Each
+// value may occur only once.
 type usedValues map[string]bool
 
 func (t usedValues) claim(faults *strictyaml.Faults, path, value string) {
@@ -172,7 +175,7 @@ func (t usedValues) claim(faults *strictyaml.Faults, path, value string) {
 	t[value] = true
 }
 
-// isEmpty reports whether the key is present without a value, for example from a template with an empty value.
+// isEmpty reports whether the key is present and has no value. A template with an empty value can cause this.
 func isEmpty(writer any, key string) bool {
 	members, _ := writer.(map[string]any)
 	value, ok := members[key]
@@ -180,8 +183,9 @@ func isEmpty(writer any, key string) bool {
 	return ok && len(list) == 0
 }
 
-// WritersFile is an Authenticator that reads a file again when it changes. While the file cannot be read or parsed, it
-// authenticates no client: a revoked token must not stay valid because of a mistake elsewhere in the file.
+// WritersFile is an Authenticator that reads its file again when the file changes. While the file cannot be read or
+// parsed, it authenticates no client. Otherwise a revoked token could stay valid because of a mistake elsewhere in
+// the file.
 type WritersFile struct{ files *reload.Files[Writers] }
 
 // OpenWriters reads the file for the first time. It returns an error if the file has faults.
@@ -193,7 +197,7 @@ func OpenWriters(path string) (*WritersFile, error) {
 	return &WritersFile{files}, nil
 }
 
-// Current implements Authenticator. It returns no writers while the file has a fault.
+// Current implements Authenticator. While the file has a fault, it returns nil.
 func (f *WritersFile) Current() Writers {
 	writers, _, err := f.files.Get()
 	if err != nil {
@@ -202,7 +206,7 @@ func (f *WritersFile) Current() Writers {
 	return writers
 }
 
-// Err returns the error of reading the file, or nil.
+// Err returns the reason for which the file cannot be read or parsed, or nil.
 func (f *WritersFile) Err() error {
 	_, _, err := f.files.Get()
 	return err

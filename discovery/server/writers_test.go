@@ -79,8 +79,9 @@ func (b *breaking) Current() Writers {
 	return nil
 }
 
-// While the writers file is broken, no request is authenticated. A request that was admitted before does not receive an
-// empty list, because a worker would accept this list. It does not take over the name of another writer's offer either.
+// While the writers file is broken, no request is authenticated. A request that was admitted before the file broke
+// does not receive an empty list, because a worker would accept this list. Such a request also cannot take over the
+// name of another writer's offer.
 func TestWritersFileThatBreaksDuringARequest(t *testing.T) {
 	keep := storetest.New(t)
 	r := newRig(t, keep)

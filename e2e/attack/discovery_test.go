@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Tokens of the discovery server's clients.
+// These are the tokens of the discovery server's clients.
 const (
 	tokenWorker = "the-worker-of-this-test"
 	tokenMilan  = "the-provider-of-this-test"
@@ -99,7 +99,7 @@ func TestDiscovery(t *testing.T) {
 		pipelined(server.metrics))
 }
 
-// offer returns the body of a provider's offer, filled up to a size with labels.
+// offer returns the body of a provider's offer. It adds labels until the body has the given size.
 func offer(name string, size int) []byte {
 	provider, _, _ := strings.Cut(name, "-")
 	var labels strings.Builder

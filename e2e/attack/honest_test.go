@@ -49,7 +49,8 @@ type honest struct {
 	patience time.Duration // the time for which the client waits for an answer
 }
 
-// Timeouts of honest clients. CA gives up a call after five seconds.
+// These are the timeout, the pause between two requests, and the measured time of honest clients. CA gives up a call
+// after five seconds.
 const (
 	patience = 5 * time.Second
 	pause    = 50 * time.Millisecond
@@ -108,7 +109,8 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return of[int(q*float64(len(of)-1))]
 }
 
-// attack is an attack that is repeated. One call of once runs it one time and counts its requests.
+// attack is an attack that is repeated. One call of the function once runs the attack one time, and adds the number
+// of its requests to the parameter requests.
 type attack struct {
 	name    string
 	hands   int // goroutines that run the attack concurrently; 0 means one

@@ -34,7 +34,7 @@ type hub struct {
 	address        string // of the server
 }
 
-// newHub starts a hub. The worker gets further arguments.
+// newHub starts a hub. The parameter worker contains further arguments of the worker.
 func newHub(s *stack, worker ...string) *hub {
 	t := s.t
 	t.Helper()
@@ -150,7 +150,7 @@ func (h *hub) node() honest {
 	}, time.Minute}
 }
 
-// observed sends the requests of a kubelet and of Prometheus.
+// observed returns the requests that a kubelet and Prometheus send.
 func (m *member) observed() []honest {
 	return []honest{{m.name + "-readyz", answers(m.health), patience}, {m.name + "-metrics", answers(m.metrics), patience}}
 }

@@ -76,7 +76,8 @@ func raw(ctx context.Context, conn *grpc.ClientConn, method string, message []by
 	return answer, err
 }
 
-// emptyPods returns a request of the expander of just under 16 MiB with as many pods as fit, of two bytes each.
+// emptyPods returns a request for the expander. The request has just under 16 MiB, and contains as many pods as fit,
+// because each pod has only two bytes.
 func emptyPods() []byte { return optionWith(bytes.Repeat([]byte{0x22, 0x00}, 8<<20-64)) }
 
 // farExponents returns a request for the expander. Kubernetes' parser needs minutes for the amounts in its pods.
@@ -135,7 +136,8 @@ func (h *hub) burst(t *testing.T) honest {
 	}, patience}
 }
 
-// handshakes makes one handshake after the other, with or without a chain of certificates, and sends nothing.
+// handshakes makes one TLS handshake after another, with a chain of client certificates unless it is nil. It sends
+// nothing else.
 func (h *hub) handshakes(chain *tls.Certificate) func(context.Context, *atomic.Int64) {
 	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} //nolint:gosec // an attacker
 	if chain != nil {

@@ -106,8 +106,8 @@ func (s *stack) start(args ...string) *member {
 	return m
 }
 
-// heedsLimit checks that the program uses its memory limit: the garbage collector must work harder before the kernel
-// kills the program.
+// heedsLimit checks that the program has set Go's memory limit to nine tenths of its own limit, so that the garbage
+// collector works harder before the kernel kills the program.
 func (m *member) heedsLimit() {
 	m.t.Helper()
 	answer, err := http.Get(m.metrics)

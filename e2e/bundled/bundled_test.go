@@ -95,7 +95,7 @@ func (s *stack) grows(n int) {
 	})
 }
 
-// nodes returns the existing Nodes, with the time of their creation.
+// nodes returns the providerIDs of the existing Nodes, by the Nodes' names.
 func (s *stack) nodes() map[string]string {
 	s.t.Helper()
 	w, err := s.world.Snapshot()
@@ -196,7 +196,7 @@ func (s *stack) intact(as string) {
 	}
 }
 
-// second starts another Temporal on the files of the running Temporal. It must fail.
+// second starts a second Temporal on the files of the running Temporal. The second one must fail.
 func (s *stack) second(t *testing.T) {
 	spec := s.specs["temporal"]
 	spec.Name = "second"
@@ -209,7 +209,8 @@ func (s *stack) second(t *testing.T) {
 	require.NoError(t, s.whole(s.ca.Wanted))
 }
 
-// stopped ends all processes in time, as the kubelet does, and starts them again.
+// stopped ends all processes with SIGTERM, as the kubelet does, and starts them again. Each process ends within 30
+// seconds.
 func (s *stack) stopped(t *testing.T) {
 	before := s.nodes()
 	began := time.Now()
@@ -249,7 +250,8 @@ func (s *stack) podKilled(t *testing.T) {
 	s.disk(fmt.Sprintf("with %d nodes", s.ca.Wanted))
 }
 
-// anotherSchema begins with files of another schema on the volume. This version treats them like a lost volume.
+// anotherSchema begins with files of another schema on the volume. This version treats these files like a lost
+// volume.
 func (s *stack) anotherSchema(t *testing.T) {
 	before := s.nodes()
 	s.kill()

@@ -15,8 +15,8 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestFullVolume fills the volume while CA wants nodes. The pod is not ready, although Temporal reports that it serves.
-// When the volume has room again, scaling continues without a restart.
+// TestFullVolume fills the volume while CA wants nodes. The pod is not ready, although Temporal reports that it is
+// serving. When the volume has room again, scaling continues without a restart.
 func TestFullVolume(t *testing.T) {
 	s := newStack(t, "bundled-full")
 	if err := syscall.Mount("tmpfs", s.data, "tmpfs", 0, "size=64m"); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Folders of the pod, as in the chart.
+// These are folders of the pod, as in the chart.
 const (
 	dataInPod   = "/var/lib/temporal"
 	configInPod = "/etc/temporal-dynamic"

@@ -13,7 +13,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// The RPCs of externalgrpc that suites read, with the names of Call.Method.
+// These constants are the RPCs of externalgrpc that suites evaluate. Call.Method contains these names.
 const (
 	Refresh            = "Refresh"
 	TargetSize         = "NodeGroupTargetSize"
@@ -26,8 +26,8 @@ const (
 
 // Call is one finished RPC.
 type Call struct {
-	Seq      int           `json:"seq"` // in the order of their ends, from 1
-	At       time.Time     `json:"at"`  // when it arrived
+	Seq      int           `json:"seq"` // calls are numbered from 1, in the order in which they end
+	At       time.Time     `json:"at"`  // time at which the call arrived
 	Method   string        `json:"method"`
 	Duration time.Duration `json:"ns"`
 	Code     string        `json:"code"` // gRPC status code, "OK"
@@ -45,11 +45,12 @@ func (c Call) String() string {
 // OK reports whether the call succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
-// Failed reports whether the call failed unexpectedly. An RPC that a provider does not implement does not count as a
-// failure, because CA works without it.
+// Failed reports whether the call failed unexpectedly. The error Unimplemented does not count as a failure, because
+// CA works without the RPCs that a provider may leave out.
 func (c Call) Failed() bool { return !c.OK() && c.Code != "Unimplemented" }
 
-// decode reads the bytes of a call into the types of its method. An unreadable message stays nil.
+// decode decodes the request and the response of a call into the types of the call's method. The result for an
+// unreadable message is nil.
 func decode(fullMethod string, request, response []byte) (method string, req, res any) {
 	method = fullMethod[strings.LastIndex(fullMethod, "/")+1:]
 	service := protos.File_cloudprovider_externalgrpc_protos_externalgrpc_proto.Services().ByName("CloudProvider")
@@ -60,8 +61,9 @@ func decode(fullMethod string, request, response []byte) (method string, req, re
 	return method, read(m.Input(), request), read(m.Output(), response)
 }
 
-// read returns the Go struct of a message, or nil when b is nil or no such message exists. The structs of externalgrpc
-// marshal to JSON directly; protojson does not know the Kubernetes types in them.
+// read decodes a message into its Go struct. It returns nil when b is nil or the struct does not exist. The caller
+// can marshal the structs of externalgrpc to JSON directly. protojson does not know the Kubernetes types in these
+// structs.
 func read(d protoreflect.MessageDescriptor, b []byte) any {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if b == nil || err != nil {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// Dial connects to any of the addresses (host:port) that answers, like a client of a Service. When a server dies, its
-// pending calls fail, and the next call goes to another server. The servers' certificates contain the host of the first
-// address.
+// Dial returns a connection to the addresses (host:port), as to a Service: each call goes to an address that answers.
+// When a server dies, its pending calls fail, and the next call goes to another server. All servers' certificates
+// must be valid for the host of the first address.
 func Dial(over credentials.TransportCredentials, addresses ...string) (*grpc.ClientConn, error) {
 	replicas := manual.NewBuilderWithScheme("replicas")
 	var state resolver.State

@@ -12,18 +12,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Options configures the loop.
+// Options configures a process of the loop.
 type Options struct {
 	Binary     string // path from Build
 	Kubeconfig string // kubeconfig of the consumer cluster
-	// CloudConfig is the file that names the externalgrpc server, see `liqo-autoscaler config cloud-config`.
+	// CloudConfig is the path of the file with the address of the externalgrpc server, see `liqo-autoscaler config
+	// cloud-config`.
 	CloudConfig string
-	Dir         string // folder of its log, cluster-autoscaler.log
-	// Flags come after DefaultFlags, so they override them.
+	Dir         string // folder of the log, cluster-autoscaler.log
+	// Flags are further flags. They override flags in DefaultFlags.
 	Flags []string
 }
 
-// DefaultFlags returns Cluster Autoscaler's flags in the suites: its defaults with shorter times.
+// DefaultFlags returns the flags with which the suites start Cluster Autoscaler: mostly CA's defaults, but with
+// shorter times.
 func DefaultFlags() []string {
 	return []string{
 		"--leader-elect=false",
@@ -47,8 +49,8 @@ func DefaultFlags() []string {
 	}
 }
 
-// Build compiles the loop into dir and returns the binary's path. With an empty build cache this takes about 6 minutes
-// on 2 cores, afterwards seconds.
+// Build compiles the loop into dir and returns the binary's path. With an empty build cache this takes about 6
+// minutes on 2 cores. Afterwards it takes seconds.
 func Build(ctx context.Context, dir string) (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
@@ -63,7 +65,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return out, nil
 }
 
-// Start starts the loop and returns once its health check answers. The caller stops the process.
+// Start starts the loop and returns when the health check of the loop answers. The caller must stop the process.
 func Start(ctx context.Context, o Options) (*proc.Process, error) {
 	ports, err := proc.FreePorts(1)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Proxy is a gRPC server that forwards every unary call to another server, byte by byte, and records it.
+// Proxy is a gRPC server that forwards every unary call to another server, byte by byte, and records the call.
 type Proxy struct {
-	Address string // its own host:port
+	Address string // host:port of the proxy
 
 	server   *grpc.Server
 	upstream *grpc.ClientConn
@@ -31,15 +31,16 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	calls   []Call
-	changed chan struct{} // closed and replaced with each call
+	changed chan struct{} // with each call, this channel is closed and replaced
 }
 
-// Transport holds the credentials of callers to a Proxy, and of the Proxy to its target. Nil means plaintext.
+// Transport holds the credentials for connections from callers to a Proxy, and those for connections from the Proxy
+// to its target. Nil means plaintext.
 type Transport struct {
 	Server, Client credentials.TransportCredentials
 }
 
-// NewProxy listens on a free port of loopback and forwards calls to any of the targets (host:port) that answers. The
+// NewProxy listens on a free port of loopback. The proxy forwards each call to a target (host:port) that answers. The
 // targets may start later. The proxy also writes each call as a line of JSON to the file at path.
 func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	if over.Server == nil {
@@ -66,13 +67,14 @@ func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends the proxy and all pending calls.
+// Close ends the proxy, and cancels all pending calls.
 func (p *Proxy) Close() error {
 	p.server.Stop()
 	return errors.Join(p.upstream.Close(), p.file.Close())
 }
 
-// Calls returns the calls so far for which keep returns true, in order. When keep is nil, it returns all calls.
+// Calls returns the calls that have ended so far and for which the function `keep` returns true, in the order in
+// which they ended. When keep is nil, it returns all calls that have ended.
 func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,17 +87,18 @@ func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	return out
 }
 
-// UnderWay returns the number of calls that have begun and are not in Calls yet.
+// UnderWay returns the number of calls that have begun and have not ended yet.
 func (p *Proxy) UnderWay() int { return int(p.underWay.Load()) }
 
-// Last returns the sequence number of the newest call, or 0.
+// Last returns the sequence number of the call that ended last, or 0.
 func (p *Proxy) Last() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-// Await waits for a call after number since for which want returns true, and returns the first such call.
+// Await waits for a call with a sequence number above since for which the function `want` returns true. It returns
+// the first such call.
 func (p *Proxy) Await(ctx context.Context, since int, want func(Call) bool) (Call, error) {
 	for next := since; ; {
 		p.mu.Lock()

@@ -1,5 +1,6 @@
-// Package clock builds Go programs with a wall clock that can be wrong: time.Now of each process adds an offset from
-// its environment. The offset does not change measured durations, which use monotonic readings, timers and deadlines.
+// Package clock builds Go programs whose wall clock can be wrong: in each process, time.Now adds an offset that the
+// process's environment contains. The offset does not affect timers, deadlines or measured durations, because they
+// use the monotonic clock.
 package clock
 
 import (
@@ -12,17 +13,17 @@ import (
 	"time"
 )
 
-// variable sets the offset of a process's clock. Default: 0.
+// variable is the environment variable with the offset of the process's clock. Default: 0.
 const variable = "LIQO_AUTOSCALER_E2E_CLOCK_OFF"
 
-// Off returns an environment variable that sets a process's clock ahead by this time, in whole seconds. A negative time
-// sets the clock behind.
+// Off returns an environment variable with which the clock of a process is ahead by this time, in whole seconds. With
+// a negative time the clock is behind.
 func Off(by time.Duration) string { return variable + "=" + by.String() }
 
-// reading is the line of package time in which time.Now reads the clock.
+// reading is the line in Go's package time in which time.Now reads the clock.
 const reading = "\tsec, nsec, mono := runtimeNow()\n"
 
-// added is an additional file of package time.
+// added is the content of a file that is added to Go's package time.
 const added = `package time
 
 import "syscall"
@@ -40,8 +41,8 @@ var clockOff = func() int64 {
 }()
 `
 
-// Overlay writes modified files of Go's package time into a folder. It returns the flag with which go build reads them.
-// The files depend only on the version of Go, so that Go's cache keeps the programs that are built with them.
+// Overlay writes modified files of Go's package time into a folder. It returns the flag with which go build uses
+// these files. The files depend only on the version of Go. Therefore Go's build cache also works for these builds.
 func Overlay(dir string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

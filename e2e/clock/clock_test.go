@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/clock"
 )
 
-// program prints the time, and its running time by the difference of two readings. A timer ends it.
+// program prints the time, and for how long it has run: the difference between two readings of the clock. A timer
+// ends it.
 const program = `package main
 
 import "time"

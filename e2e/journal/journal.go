@@ -1,4 +1,4 @@
-// Package journal reads the entries about instances and peerings in our workers' logs.
+// Package journal reads our workers' logs, and returns the entries about instances and peerings.
 package journal
 
 import (
@@ -30,8 +30,9 @@ func (e Entry) String() string {
 		e.Event, e.Phase, e.Failure)
 }
 
-// Read returns the entries of all logs, the oldest first, because any worker may run the next task of a workflow. It
-// includes the logs of workers that were killed.
+// Read returns the entries of all logs in one list, the oldest first, because each task of a workflow may run in
+// another worker. It returns only entries for which the function `keep` returns true. A log may be from a worker that
+// was killed.
 func Read(logs []string, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for _, path := range logs {
@@ -62,10 +63,10 @@ func read(path string, keep func(Entry) bool) ([]Entry, error) {
 	return kept, lines.Err()
 }
 
-// parse returns false for a line without a phase, and for a line that is not JSON, such as a panic's trace or a partly
-// written line.
+// parse parses one line of a log. It returns false for a line without a phase, and for a line that is not JSON, such
+// as a panic's trace or a line that is only partly written.
 func parse(raw []byte) (Entry, bool) {
-	var line map[string]any // a struct would decode the SDK's "Attempt" into our "attempt"
+	var line map[string]any // a struct would mix the SDK's "Attempt" with our "attempt"
 	if json.Unmarshal(raw, &line) != nil {
 		return Entry{}, false
 	}

@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// EnvRights names a file. When a lab ends, it appends the permissions of our accounts by which its API servers have
-// admitted requests. Each line is one Request.Right. The lines are sorted and unique. Default: none.
+// EnvRights is the environment variable with the path of a file. When a lab ends, it adds permissions to this file:
+// each permission because of which one of its API servers has admitted a request of our accounts. Each line is one
+// Request.Right. The lines are sorted and unique. Default: no file.
 const EnvRights = "LIQO_AUTOSCALER_LAB_RIGHTS"
 
-// Request holds fields of an audit event about one request (audit.k8s.io/v1 Event).
+// Request holds some fields of the audit event of one request (audit.k8s.io/v1 Event).
 type Request struct {
 	Verb        string
 	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -26,7 +27,8 @@ type Request struct {
 	At          time.Time `json:"requestReceivedTimestamp"`
 }
 
-// Kind returns verb and resource, "list /pods" or "create /pods/eviction".
+// Kind returns the verb, the API group, the resource and the subresource as a text, such as "list /pods" or "create
+// /pods/eviction".
 func (r Request) Kind() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource,
 		r.ObjectRef.Subresource), "/")
@@ -35,12 +37,12 @@ func (r Request) Kind() string {
 // Allowed reports whether the API server's authorizer admitted the request.
 func (r Request) Allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
 
-// by finds the role in the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).
+// by matches the role in the text of the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).
 var by = regexp.MustCompile(` of (ClusterRole|Role) "([^"]+)" to ServiceAccount `)
 
-// Right returns the permission that admitted the request: the role, with its namespace if it has one, and Kind. It
-// returns "" when the role is not bound to a ServiceAccount, because Kubernetes then grants the permission to every
-// account.
+// Right returns the permission because of which the request was admitted: the role (with its namespace, if it has
+// one) and Kind. It returns "" when the role is not bound to a ServiceAccount, because Kubernetes then grants the
+// permission to every account.
 func (r Request) Right() string {
 	role := by.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
 	switch {
@@ -52,10 +54,10 @@ func (r Request) Right() string {
 	return role[1] + " " + role[2] + " " + r.Kind()
 }
 
-// Audited returns the requests of ServiceAccounts to a cluster's API server, except requests without a resource, such
-// as discovery.
+// Audited returns the requests that ServiceAccounts have sent to a cluster's API server. It omits requests without a
+// resource, such as discovery requests.
 func (l *Lab) Audited(cluster string) ([]Request, error) {
-	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // includes the rotated log, see keep
+	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // includes the rotated log
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
@@ -75,7 +77,7 @@ func (l *Lab) Audited(cluster string) ([]Request, error) {
 	return requests, nil
 }
 
-// recordRights appends the rights to the file of EnvRights. Only one lab at a time may do this.
+// recordRights adds the permissions to the file of EnvRights. Only one lab at a time may do this.
 func (l *Lab) recordRights() error {
 	path := os.Getenv(EnvRights)
 	if path == "" {

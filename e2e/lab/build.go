@@ -16,20 +16,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// part is a group of the lab's binaries. They are built from a module of ours that requires their module, or installed
-// by version.
+// part is a group of the lab's binaries that have the same source. Either a module of ours requires the module of the
+// source, and the binaries are built in our module, or the binaries are installed by version.
 type part struct {
 	source   string   // module@version of the source
 	module   string   // folder below modules; empty for installed binaries
-	tree     string   // folder with the source itself; used instead of module
+	tree     string   // folder with the source itself; if set, it is used instead of module
 	packages []string // the packages to build, or the package to install
 	names    []string // names of the binaries
 	into     string   // folder under the binaries' folder
 	ldflags  string
-	env      []string // environment of the build, in addition to ours
+	env      []string // environment of the build, in addition to the environment of this process
 }
 
-// kubelet returns the additional part of a lab with Options.Kubelet.
+// kubelet returns the part that is added if Options.Kubelet is set.
 func kubelet(v versions) part {
 	return part{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
 		packages: []string{"k8s.io/kubernetes/cmd/kubelet"}, names: []string{"kubelet"}, ldflags: v.stamp()}
@@ -76,7 +76,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// sourceDir returns this package's folder.
+// sourceDir returns the folder with the source of this package.
 func sourceDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
@@ -89,8 +89,8 @@ func sourceDir() (string, error) {
 	return dir, nil
 }
 
-// build makes sure that all binaries and Liqo's chart exist, and returns their folder. Only one build runs at a time on
-// a machine.
+// build builds the binaries and Liqo's chart, unless they exist, and returns their folder. Only one build runs at a
+// time on a machine.
 func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
 	bin, err := v.dir()
 	if err != nil {
@@ -109,7 +109,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 		return "", err
 	}
 	defer lock.Close()
-	if built(bin, v) { // another process has built them while this process waited for the lock
+	if built(bin, v) { // another process has built the binaries while this process waited for the lock
 		return bin, nil
 	}
 	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes,
@@ -128,8 +128,8 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 
 const chartFolder = "chart"
 
-// built reports whether the folder contains all binaries and the chart. A rename puts each binary and the
-// chart there completely.
+// built reports whether the folder contains all binaries and the chart. A file that exists is complete, because each
+// file is moved into the folder by a rename.
 func built(bin string, v versions) bool {
 	return exists(filepath.Join(bin, chartFolder)) && all(parts(v), func(p part) bool {
 		return all(p.names, func(name string) bool { return exists(filepath.Join(bin, p.into, name)) })
@@ -142,7 +142,7 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 		return nil
 	}
 	began := time.Now()
-	fresh, err := os.MkdirTemp(bin, ".new-") // in the same file system: a rename makes each binary appear whole
+	fresh, err := os.MkdirTemp(bin, ".new-") // in the same file system, so that a rename can move each complete binary
 	if err != nil {
 		return fmt.Errorf("build lab binaries: %w", err)
 	}
@@ -176,8 +176,9 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	return nil
 }
 
-// borrow links a binary from the folder of another set of versions when it was built from the same source. A binary
-// that was built from a folder is not linked, because no version identifies the content of a folder.
+// borrow links a binary from the folder of another set of versions, if that binary was built from the same source. It
+// reports whether it has linked a binary. It does nothing if the source is a folder, because no version identifies
+// the content of a folder.
 func (p part) borrow(bin, name string) bool {
 	if p.tree != "" {
 		return false
@@ -191,7 +192,7 @@ func (p part) borrow(bin, name string) bool {
 	return false
 }
 
-// made reports whether a binary was built from the part's source. Go records the modules in its binaries.
+// made reports whether a binary was built from the part's source. It reads the modules that Go records in a binary.
 func (p part) made(path string) bool {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

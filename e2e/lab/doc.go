@@ -5,7 +5,7 @@
 //	                                └─ replaces the kubelets: runs virtual kubelets, and optionally Liqo's gateways,
 //	                                   as processes
 //
-// The package builds missing binaries, allows one lab per slot on a machine, and removes the remains of an earlier run.
-// It leaves nothing behind: the keeper ends the lab when its pipe closes, however the owner ended, and the keeper's
-// processes die with the keeper.
+// The package builds missing binaries, allows one lab per slot on a machine, and removes the processes and files that
+// an earlier run has left behind. A lab itself leaves nothing behind: the keeper ends the lab when the pipe from its
+// owner closes, which happens even if the owner is killed. The keeper's processes die with the keeper.
 package lab

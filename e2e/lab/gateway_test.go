@@ -22,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestGateways runs a peering with a network through all events: it is connected, its wire is cut and restored, its
-// gateways are killed and restarted, and it is removed. The test then runs the network alone, with the server on a
+// TestGateways connects a peering with a network, cuts and restores the wire, kills the gateways and waits for their
+// restart, and removes the peering. The test then connects only the network, without a peering, with the server on a
 // NodePort of the consumer.
 func TestGateways(t *testing.T) {
 	if testing.Short() {
@@ -73,7 +73,8 @@ func TestGateways(t *testing.T) {
 	require.Equal(t, before, machine(t))
 }
 
-// killed kills the gateway of one side. The lab starts its processes again, and they report the connection again.
+// killed kills the gateway of one cluster. The lab starts the gateway's processes again, and they report the
+// connection again.
 func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote string) {
 	t.Helper()
 	process := cluster + "-" + lab.WireGuard(remote)
@@ -185,7 +186,8 @@ func members(t *testing.T, spaces []string) int {
 	return n
 }
 
-// machine returns the interfaces and mounts of this machine, among which a lab might leave some.
+// machine returns the network interfaces and the mounts of this machine. Tests compare them before and after a lab,
+// to find remains of the lab.
 func machine(t *testing.T) (out []string) {
 	t.Helper()
 	links, err := os.ReadDir("/sys/class/net")

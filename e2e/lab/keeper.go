@@ -16,19 +16,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// keeper is the process that runs the lab. It lives as long as its standard input is open, which the end of the owner
-// closes.
+// keeper is the process that runs the lab. It runs as long as its standard input is open. The standard input closes
+// when this process, the owner, ends.
 type keeper struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	up    chan struct{} // closed once the lab is up
-	done  chan struct{} // closed once it has ended
-	said  string        // the keeper's own error message; valid when done is closed
-	err   error         // error of its end; valid once done is closed
+	up    chan struct{} // closed when the lab is up
+	done  chan struct{} // closed when the keeper has ended
+	said  string        // the error message in the keeper's output; valid when done is closed
+	err   error         // the error with which the keeper ended; valid when done is closed
 }
 
-// buildKeeper compiles the keeper from the sources next to this file. It returns immediately when nothing has changed.
-// The caller holds the slot's lock.
+// buildKeeper compiles the keeper from the folder sources, and returns the path of the program. This takes only a
+// moment if nothing has changed. The caller must hold the slot's lock.
 func buildKeeper(ctx context.Context, sources string, slot int) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -43,7 +43,8 @@ func buildKeeper(ctx context.Context, sources string, slot int) (string, error) 
 	return out, nil
 }
 
-// startKeeper starts a lab. The keeper inherits the lock's file, so that the lock stays taken until the lab has ended.
+// startKeeper starts the keeper of a lab. The keeper inherits the open file of the lock, so that no other lab can
+// take the lock until this lab has ended.
 func startKeeper(path string, config keep.Config, l *lock, log func(string, ...any)) (*keeper, error) {
 	fail := func(err error) (*keeper, error) { return nil, fmt.Errorf("start lab keeper: %w", err) }
 	line, err := json.Marshal(config)
@@ -53,7 +54,7 @@ func startKeeper(path string, config keep.Config, l *lock, log func(string, ...a
 	k := &keeper{cmd: exec.Command(path), up: make(chan struct{}), done: make(chan struct{})}
 	k.cmd.Stderr = os.Stderr // for panics
 	k.cmd.ExtraFiles = []*os.File{l.file}
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the owner forwards the terminal's Ctrl-C
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only the owner receives the terminal's Ctrl-C
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
 		return fail(err)
 	}
@@ -71,7 +72,7 @@ func startKeeper(path string, config keep.Config, l *lock, log func(string, ...a
 	return k, nil
 }
 
-// listen reads the keeper's output until it ends.
+// listen reads the keeper's output until the keeper has ended.
 func (k *keeper) listen(stdout io.Reader, log func(string, ...any)) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
@@ -85,7 +86,7 @@ func (k *keeper) listen(stdout io.Reader, log func(string, ...any)) {
 			close(k.up)
 		case s.Error != "":
 			k.said = s.Error
-		case !isClosed(k.up): // a test must not write to its log after its end
+		case !isClosed(k.up): // a test must not write to its log when it has ended
 			log("lab: %s", s.Log)
 		}
 	}
@@ -106,8 +107,8 @@ func (k *keeper) await(ctx context.Context) error {
 	}
 }
 
-// end makes the keeper end the lab and waits for this. It returns an error when the keeper had already ended, failed,
-// or took longer than patience.
+// end makes the keeper end the lab, and waits until the keeper has ended. It returns an error when the keeper had
+// already ended, fails, or takes longer than patience.
 func (k *keeper) end(patience time.Duration) error {
 	early := isClosed(k.done)
 	_ = k.stdin.Close()

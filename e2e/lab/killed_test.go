@@ -22,8 +22,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestKilledLabLeavesNothing ends labs with connected gateways by force. When the owner is killed, the lab ends itself.
-// When the keeper is killed too, the lab's processes still die, and the next lab removes the remains.
+// TestKilledLabLeavesNothing ends labs with connected gateways by force. When the process that started the lab is
+// killed, the lab ends itself. When the lab's keeper is killed too, the lab's processes still die, and the next lab
+// removes the remains.
 func TestKilledLabLeavesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -68,8 +69,8 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	require.NoError(t, l.Down())
 }
 
-// owned starts a lab that another process owns and connects its clusters. It returns this process, the lab's root, and
-// the pids of its processes by name.
+// owned makes another process start a lab and connect the lab's clusters. It returns this process (the owner), the
+// lab's root, and the pids of the lab's processes by name.
 func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
 	t.Helper()
 	owner = exec.CommandContext(ctx, run, "-providers", "1", "-gateways", "sh", "-c", `cd "$LIQO_AUTOSCALER_LAB" &&
@@ -126,7 +127,7 @@ func anyRuns(processes map[string]int) bool {
 }
 
 // TestErrorOfTheStartNamesTheProcess occupies a port of the lab. The error of the start names the process that needs
-// it, and contains the end of its log.
+// this port, and contains the end of the process's log.
 func TestErrorOfTheStartNamesTheProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")

@@ -21,24 +21,28 @@ type Options struct {
 	// Providers is the number of provider clusters. Default 1.
 	Providers int
 	// KubernetesVersion and LiqoVersion apply to all clusters. They may be shortened: "v1.1" means the newest 1.1 in
-	// modules. Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
+	// the folder modules. Default: the environment variables EnvKubernetes and EnvLiqo, or else DefaultKubernetes and
+	// DefaultLiqo.
 	KubernetesVersion string
 	LiqoVersion       string
-	// Slot allows labs to run concurrently, one for each slot from 0 to 9. Default: the environment's EnvSlot, else 0.
+	// Slot is a number from 0 to 9. Labs with different slots can run concurrently. Default: the environment variable
+	// EnvSlot, or else 0.
 	Slot int
-	// Root is the folder of state, logs and kubeconfigs; Down removes it. Default: the folder "lab", or "lab-<slot>", in
-	// os.TempDir.
+	// Root is the folder for state, logs and kubeconfigs; Down removes it. Default: the folder "lab" in os.TempDir,
+	// or "lab-<slot>" if the slot is not 0.
 	Root string
-	// Gateways makes the gateways of Liqo's networking run, with the WireGuard of each pod in its own network namespace.
-	// Two clusters with a network are then Connected, and Cut can separate them. It requires CAP_SYS_ADMIN, CAP_NET_ADMIN
-	// and /dev/net/tun. Without Gateways, such pods are only reported as running, and no network is ever connected.
+	// Gateways reports whether the gateways of Liqo's networking run as processes. The WireGuard of each gateway pod
+	// is then in a network namespace of its own, the Connection between two clusters with a network becomes
+	// Connected, and Cut can interrupt it. Gateways requires CAP_SYS_ADMIN, CAP_NET_ADMIN and /dev/net/tun. Without
+	// Gateways, gateway pods are only reported as running, and no network is ever connected.
 	Gateways bool
-	// PodStart is the time between the assignment of a pod to a node and its first process. A real kubelet needs this time
-	// for sandbox, network and image. Default: 0.
+	// PodStart is the time from the assignment of a pod to a node until the first process of the pod starts. A real
+	// kubelet needs this time for sandbox, network and image. Default: 0.
 	PodStart time.Duration
-	// NoNetworking installs Liqo without its networking module, and with Liqo's check of the network disabled.
+	// NoNetworking reports whether Liqo is installed without its networking module. Liqo's check of the network is
+	// then disabled.
 	NoNetworking bool
-	// Kubelet adds the binary kubelet to Bin, for nodes that package node starts.
+	// Kubelet reports whether Bin also contains the binary kubelet, for nodes that package node starts.
 	Kubelet bool
 	// Log receives progress messages. Default: none.
 	Log func(format string, args ...any)
@@ -50,7 +54,7 @@ type Lab struct {
 	// Bin is the folder of the binaries, including temporal, kubectl and helm. liqoctl is in its subfolder liqo.
 	Bin       string
 	Providers []string // names and Liqo cluster ids: provider1, provider2, ...
-	// The versions that run, in full: v1.2.0.
+	// KubernetesVersion and LiqoVersion are the full versions that run, such as v1.2.0.
 	KubernetesVersion string
 	LiqoVersion       string
 
@@ -63,10 +67,10 @@ type Lab struct {
 // Consumer is the name and Liqo cluster id of the consumer cluster.
 const Consumer = keep.Consumer
 
-// Start builds the missing binaries, waits for the machine's lab lock, and removes the remains of an earlier run. It
-// then starts the lab and returns when the whole lab answers. The context bounds the start and does not end the lab.
-// The lab ends with Down, or when this process ends for any reason. An error of the start names the failed process and
-// contains the end of its log.
+// Start builds the missing binaries, waits for the machine's lab lock, and removes the processes and files that an
+// earlier run has left behind. It then starts the lab and returns when the whole lab answers. ctx bounds only the
+// start: if ctx ends later, the lab continues. The lab ends with Down, or when this process ends for any reason. If a
+// process fails at the start, the error contains its name and the end of its log.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -94,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 }
 
 // Build builds the missing binaries for a lab with these options, and returns the folder of the binaries. A lab that
-// starts afterwards needs no Go module from the network.
+// starts afterwards does not download Go modules.
 func Build(ctx context.Context, o Options) (bin string, err error) {
 	if err := o.complete(); err != nil {
 		return "", err
@@ -119,8 +123,8 @@ func (o *Options) build(ctx context.Context) (sources string, v versions, bin st
 	return sources, v, bin, err
 }
 
-// Built returns the folder of the binaries of two versions, and whether it is complete. A version may be "", as in
-// Options.
+// Built returns the folder of the binaries for these versions, and reports whether the folder is complete. A version
+// may be "", as in Options.
 func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
 	sources, err := sourceDir()
 	if err != nil {
@@ -160,7 +164,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// possible returns an error before anything is built when this machine cannot run gateways.
+// possible returns an error when the options need gateways and this machine cannot run them. It is called before
+// anything is built.
 func (o *Options) possible() error {
 	switch {
 	case !o.Gateways:
@@ -196,7 +201,8 @@ func (l *Lab) start(ctx context.Context, sources string, config keep.Config, log
 	return nil
 }
 
-// ForTest starts a lab like Start. The end of the test ends the lab, and shows the ends of its logs if the test failed.
+// ForTest starts a lab as Start does. The lab ends when the test ends. If the test has failed, the ends of the lab's
+// logs are shown.
 func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 	t.Helper()
 	if o.Log == nil {
@@ -217,26 +223,26 @@ func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 	return l
 }
 
-// Down ends every process of the lab, removes its root and frees the lock; see also EnvRights. A second call returns
-// the result of the first.
+// Down ends every process of the lab, removes the lab's root and releases the lock; see also EnvRights. A second call
+// returns the result of the first.
 func (l *Lab) Down() error {
 	l.down.Do(func() {
 		l.err = l.recordRights()
 		if l.keeper != nil {
 			l.err = errors.Join(l.err, l.keeper.end(30*time.Second))
 		}
-		l.err = errors.Join(l.err, pids.Clear(l.Root)) // has an effect only when the keeper was killed
+		l.err = errors.Join(l.err, pids.Clear(l.Root)) // has an effect only if the keeper was killed
 		l.lock.release()
 	})
 	return l.err
 }
 
-// Kubeconfig returns the path of a cluster's admin kubeconfig: Consumer or one of Providers.
+// Kubeconfig returns the path of the administrator's kubeconfig for a cluster: for Consumer or one of Providers.
 func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, cluster+".kubeconfig") }
 
-// Tails returns the ends of all logs of the lab.
+// Tails returns the last lines of each log of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 
-// OneSlice reports whether a provider may have at most one slice. A Liqo older than 1.2 loses the pods of one slice
-// when a second slice exists (liqotech/liqo#3257).
+// OneSlice reports whether a provider may have only one slice. Liqo before 1.2 loses the pods of a slice when a
+// second slice exists (liqotech/liqo#3257).
 func (l *Lab) OneSlice() bool { return oneSlice(l.LiqoVersion) }

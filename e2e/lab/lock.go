@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, and on lab-<slot>.lock for other slots. The
-// keeper holds it too, so the lock becomes free when the lab has ended, not when its owner has ended. The file contains
-// the root of the running lab, so that the next lab can remove this root when the keeper was killed as well.
+// lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, or on lab-<slot>.lock if the slot is not 0. The
+// keeper holds it too. Therefore the lock becomes free only when the lab has ended, even if the owner ends earlier.
+// The file contains the root of the running lab. If the keeper is killed too, the next lab can remove this root.
 type lock struct{ file *os.File }
 
 func suffix(slot int) string {
@@ -23,7 +23,7 @@ func suffix(slot int) string {
 	return fmt.Sprintf("-%d", slot)
 }
 
-// acquire waits until the lock is free or the context ends.
+// acquire waits until it has taken the lock or ctx ends.
 func acquire(ctx context.Context, slot int, log func(string, ...any)) (*lock, error) {
 	path := filepath.Join(os.TempDir(), "lab"+suffix(slot)+".lock")
 	f, err := flock(ctx, path, func() {
@@ -35,14 +35,14 @@ func acquire(ctx context.Context, slot int, log func(string, ...any)) (*lock, er
 	return &lock{file: f}, nil
 }
 
-// leftovers returns the roots of labs that did not end properly.
+// leftovers returns the roots in the file. They belong to labs that did not end properly.
 func (l *lock) leftovers() []string {
 	b := make([]byte, 4096)
 	n, _ := l.file.ReadAt(b, 0)
 	return strings.Fields(string(b[:n]))
 }
 
-// note writes the root of the starting lab into the file. It writes "" when the lab has ended.
+// note writes the root of a lab into the file. It is called with "" when the lab has ended.
 func (l *lock) note(root string) error {
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("note lab root: %w", err)
@@ -55,10 +55,11 @@ func (l *lock) note(root string) error {
 
 func (l *lock) release() {
 	_ = l.note("")
-	l.file.Close() // frees the lock
+	l.file.Close() // releases the lock
 }
 
-// flock takes a file's lock. It waits at most until the context ends. Closing the file frees the lock.
+// flock opens the file and takes its lock. It waits until the lock is free or ctx ends. The lock is released when the
+// caller closes the file.
 func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
@@ -75,7 +76,7 @@ func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("take lock %s: %w", path, err)
 		}
-		if tries == 2 { // a process that was just killed frees the lock in a moment
+		if tries == 2 { // not at the first try: a process that was just killed releases the lock in a moment
 			waiting()
 		}
 		select {

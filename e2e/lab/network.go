@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// Cut cuts the wire between the gateways of two clusters: no packet passes in either direction until Restore. The
-// clusters' API servers still reach each other.
+// Cut interrupts the connection between the gateways of two clusters: no packet passes in either direction until
+// Restore is called. The clusters' API servers can still be reached.
 func (l *Lab) Cut(a, b string) error {
 	if err := l.known(a, b); err != nil {
 		return fmt.Errorf("cut wire: %w", err)
@@ -27,7 +27,7 @@ func (l *Lab) Cut(a, b string) error {
 	return touch(keep.CutFile(l.Root, a, b))
 }
 
-// Restore repairs the wire that Cut has cut.
+// Restore repairs the connection that Cut has interrupted.
 func (l *Lab) Restore(a, b string) error {
 	if err := l.known(a, b); err != nil {
 		return fmt.Errorf("restore wire: %w", err)
@@ -35,30 +35,32 @@ func (l *Lab) Restore(a, b string) error {
 	return remove(keep.CutFile(l.Root, a, b))
 }
 
-// WithholdAddresses leaves new Services of type LoadBalancer without an address, as in a cluster without a controller
-// that assigns addresses, until ProvideAddresses. A new lab provides addresses.
+// WithholdAddresses stops the assignment of addresses to Services of type LoadBalancer, as in a cluster without a
+// controller that assigns addresses. ProvideAddresses starts it again. A new lab assigns addresses.
 func (l *Lab) WithholdAddresses() error { return touch(keep.NoAddressFile(l.Root)) }
 
-// ProvideAddresses assigns addresses to Services of type LoadBalancer, including Services that wait for one.
+// ProvideAddresses makes the lab assign addresses to Services of type LoadBalancer again, including Services that
+// wait for an address.
 func (l *Lab) ProvideAddresses() error { return remove(keep.NoAddressFile(l.Root)) }
 
-// KillGateway kills the processes of a cluster's gateway to another cluster, like a crash of its pod. The lab restarts
-// them after a second. To keep a gateway away, send SIGSTOP with Signal to Gateway and WireGuard.
+// KillGateway kills the processes of a cluster's gateway to another cluster, as a crash of the gateway's pod would.
+// The lab restarts them after a second. To stop a gateway for longer, call Signal with SIGSTOP for the processes
+// Gateway and WireGuard.
 func (l *Lab) KillGateway(cluster, remote string) error {
 	return errors.Join(l.Signal(cluster, Gateway(remote), syscall.SIGKILL),
 		l.Signal(cluster, WireGuard(remote), syscall.SIGKILL))
 }
 
-// Values of the status of a Connection.
+// These constants are the values of the status of a Connection.
 const (
 	Connected       = "Connected"
 	Connecting      = "Connecting"
 	ConnectionError = "Error"
 )
 
-// Connection returns the status that a cluster's gateway has last written for its connection with another cluster. It
-// is one of the values above, or "" when the Connection or its status does not exist. A gateway that has died keeps its
-// last status.
+// Connection returns the status that a cluster's gateway has last written for its connection with another cluster.
+// The status is one of the values above, or "" when the Connection or its status does not exist. When a gateway has
+// died, its last status remains.
 func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
 	if err != nil {
@@ -81,7 +83,7 @@ func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, e
 	return value, err
 }
 
-// known returns an error unless these are clusters of the lab.
+// known returns an error if one of the names is not a cluster of the lab.
 func (l *Lab) known(clusters ...string) error {
 	have := append([]string{Consumer}, l.Providers...)
 	for _, c := range clusters {

@@ -13,20 +13,21 @@ import (
 	"slices"
 )
 
-// EnvLiqoSource names a folder with Liqo's source, which the lab builds in place of the version of Liqo. The lab still
-// derives the features of this source, such as several slices for each provider, from the version.
+// EnvLiqoSource is the environment variable with the path of a folder that contains Liqo's source. If it is set, the
+// lab builds this source instead of the selected version of Liqo. The lab assumes that the source has the features of
+// the selected version, such as several slices for each provider.
 const EnvLiqoSource = "LIQO_SOURCE"
 
 // liqoModule is the path of Liqo's Go module.
 const liqoModule = "github.com/liqotech/liqo"
 
-// builtFrom lists the parts of Liqo's source that affect its binaries and its chart. A change in another part, such as
-// a test suite or a document, does not cause a new build.
+// builtFrom lists the parts of Liqo's source that affect its binaries and its chart. A change in any other part, such
+// as a test suite or a document, does not cause a new build.
 var builtFrom = []string{"apis", "cmd", "deployments/liqo", "internal", "pkg", "go.mod", "go.sum"}
 
 var declaresLiqo = regexp.MustCompile(`(?m)^module\s+` + regexp.QuoteMeta(liqoModule) + `\s*$`)
 
-// liqoSource returns the absolute path of a folder with Liqo's source, and a digest of the parts that are built.
+// liqoSource returns the absolute path of the folder dir with Liqo's source, and a digest of the parts in builtFrom.
 func liqoSource(dir string) (abs, digest string, err error) {
 	if abs, err = filepath.Abs(dir); err != nil {
 		return "", "", fmt.Errorf("find %s=%s: %w", EnvLiqoSource, dir, err)
@@ -48,8 +49,8 @@ func liqoSource(dir string) (abs, digest string, err error) {
 	return abs, hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// addTree adds the names and contents of the files below a path to a digest, in the order of their names. A path that
-// does not exist adds nothing.
+// addTree adds the names and contents of all files in the folder root/part to a digest, in the order of the names. If
+// the path does not exist, it adds nothing.
 func addTree(sum io.Writer, root, part string) error {
 	var files []string
 	err := filepath.WalkDir(filepath.Join(root, part), func(path string, d fs.DirEntry, err error) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each state of the built parts of a folder with Liqo's source has its own folder of binaries. No binary is taken from
-// another source.
+// The lab builds Liqo from a folder with Liqo's source. When a file that is built changes, the lab uses another
+// folder for the binaries. It takes no binary from another source.
 func TestEachLiqoSourceHasItsOwnBinaries(t *testing.T) {
 	tree := t.TempDir()
 	write := func(name, text string) {

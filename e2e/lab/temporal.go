@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// temporalServerVersion is the newest version that the Go version of our go.mod can build. Its module is separate from
-// the module of the CLI, whose dev server has another version.
+// temporalServerVersion is the newest version of the Temporal server that can be built with the Go version of our
+// go.mod. The server has another module than the temporal CLI, whose dev server may have another version.
 const temporalServerVersion = "v1.32.0"
 
-// BuildTemporal makes sure that the Temporal server and its schema tool exist. It returns their folder in the user's
-// cache, which contains the programs server and sql. The first build takes several minutes.
+// BuildTemporal builds the Temporal server and its schema tool, unless they exist. It returns their folder in the
+// user's cache. The programs are called server and sql. The first build takes several minutes.
 func BuildTemporal(ctx context.Context, log func(string, ...any)) (string, error) {
 	sources, err := sourceDir()
 	if err != nil {

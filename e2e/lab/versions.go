@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Versions that are built unless Options or the environment set other ones. Each version has its own module in the
-// folder modules. helm and temporal are installed by version.
+// These versions are built unless Options or the environment select other versions. For each version of Kubernetes
+// and of Liqo there is a module in the folder modules. helm and temporal are installed by version.
 const (
 	DefaultKubernetes = "v1.33.1"
 	DefaultLiqo       = "v1.2.0"
@@ -19,27 +19,27 @@ const (
 	etcdVersion     = "v3.5.21"
 	helmVersion     = "v3.17.0"
 	temporalVersion = "v1.5.1"
-	// The version that Liqo's modules require.
+	// wireGuardVersion is the version that Liqo's modules require.
 	wireGuardVersion = "v0.0.0-20220904105730-b51010ba13f0"
 )
 
-// Environment variables that are used when the corresponding option is not set.
+// These environment variables apply when the corresponding option is not set.
 const (
 	EnvKubernetes = "LIQO_AUTOSCALER_LAB_KUBERNETES"
 	EnvLiqo       = "LIQO_AUTOSCALER_LAB_LIQO"
 	EnvSlot       = "LAB_SLOT"
 )
 
-// versions holds the versions of a lab's parts. kubelet adds Kubernetes' kubelet. source, if set, is a folder with
-// Liqo's source that is built in place of the version, and digest is its digest.
+// versions holds the versions of a lab's parts. If kubelet is true, Kubernetes' kubelet is built too. source, if set,
+// is a folder with Liqo's source that is built instead of the version, and digest is the digest of this source.
 type versions struct {
 	kubernetes, liqo string
 	source, digest   string
 	kubelet          bool
 }
 
-// choose maps the requested versions to versions for which a module exists. "" means the environment's version, or else
-// the default. "v1.1" means the newest 1.1. The leading v may be left out.
+// choose returns the full versions for the requested ones. A module must exist for each. "" means the version in the
+// environment, or else the default. "v1.1" means the newest 1.1. The leading v may be left out.
 func choose(modules, kubernetes, liqo string) (v versions, err error) {
 	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes),
 		DefaultKubernetes); err != nil {
@@ -87,7 +87,7 @@ func pick(dir string, asked ...string) (string, error) {
 	return "v" + newest.String(), nil
 }
 
-// dir returns the folder of the binaries of a set of versions, in the user's cache.
+// dir returns the folder for the binaries of these versions, in the user's cache.
 func (v versions) dir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -101,21 +101,21 @@ func (v versions) dir() (string, error) {
 		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, liqo, etcdVersion, temporalVersion)), nil
 }
 
-// stamp returns the linker flags that set the version of the Kubernetes binaries. Without them the binaries report
-// v0.0.0, which Liqo's clients refuse.
+// stamp returns the linker flags that set the version of the Kubernetes binaries. Without these flags the binaries
+// report v0.0.0, which Liqo's clients refuse.
 func (v versions) stamp() string {
-	parsed := version.MustParseSemantic(v.kubernetes) // pick has parsed it before
+	parsed := version.MustParseSemantic(v.kubernetes) // pick has already parsed this version
 	const base, client = "k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."
 	return fmt.Sprintf("-X %sgitVersion=%s -X %sgitMajor=%d -X %sgitMinor=%d -X %sgitVersion=%s",
 		base, v.kubernetes, base, parsed.Major(), base, parsed.Minor(), client, v.kubernetes)
 }
 
-// imageWireGuard reports whether this version of Liqo runs the wireguard-go in its image. All versions before 1.2 do;
-// later versions contain it.
+// imageWireGuard reports whether this version of Liqo runs the program wireguard-go that is in its image. All
+// versions before 1.2 do. In later versions, WireGuard is part of Liqo's own program.
 func imageWireGuard(liqo string) bool { return before12(liqo) }
 
-// oneSlice reports whether this version of Liqo loses pods when a provider has several slices. All versions before 1.2
-// do (liqotech/liqo#3257).
+// oneSlice reports whether this version of Liqo loses pods when a provider has several slices. This happens in all
+// versions before 1.2 (liqotech/liqo#3257).
 func oneSlice(liqo string) bool { return before12(liqo) }
 
 func before12(liqo string) bool {

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// FreePorts returns n different addresses on loopback whose ports were free a moment ago. Another process may still
-// occupy one before the caller uses it.
+// FreePorts returns n different addresses on loopback whose ports were free a moment ago. Another process may occupy
+// a port before the caller uses it.
 func FreePorts(n int) ([]string, error) {
 	out := make([]string, 0, n)
 	for range n {

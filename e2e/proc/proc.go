@@ -1,5 +1,5 @@
-// Package proc runs the processes of the end-to-end suites. Each has its own log file. A process is ended by its pid
-// and never by its name.
+// Package proc runs the processes of the end-to-end suites. Each process has its own log file. Package proc ends a
+// process by its pid, never by its name.
 package proc
 
 import (
@@ -15,26 +15,27 @@ import (
 
 // Spec describes a process to run.
 type Spec struct {
-	Name string // for messages, and the name of the log file
+	Name string // used in messages, and as the name of the log file
 	Path string
 	Args []string
 	Env  []string // added to the environment of this process
 	Dir  string
-	// LogDir is the folder that gets <Name>.log. An existing file is appended to, so that a restarted process continues
-	// the same log.
+	// LogDir is the folder of the log <Name>.log. The process appends to an existing file, so that a restarted
+	// process continues the same log.
 	LogDir string
-	// Cloneflags are the namespaces that the process does not share with this one, CLONE_NEW* of clone(2). Default: none.
+	// Cloneflags are the namespaces (CLONE_NEW* of clone(2)) that the process does not share with this process.
+	// Default: none.
 	Cloneflags uintptr
 }
 
-// Process is a process that runs or has ended. It dies with this process (Linux: parent death signal).
+// Process is a process that was started. It dies when this process dies (Linux: parent death signal).
 type Process struct {
 	Name string
 	Log  string // path of its log
 
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // valid once done is closed
+	err  error // valid when done is closed
 }
 
 // Start starts a process in the background.
@@ -66,7 +67,7 @@ func Start(s Spec) (*Process, error) {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done returns a channel that is closed once the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal to this process only.
@@ -77,14 +78,14 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends the process with SIGKILL, as a power cut would, and waits for the end.
+// Kill ends the process with SIGKILL, as a power failure would, and waits until the process has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// Stop sends SIGTERM to the process and kills it after patience. It returns the error with which the process ended, or
-// nil for exit code 0.
+// Stop sends SIGTERM to the process, and kills the process if it has not ended after the time patience. It returns
+// the error with which the process ended, or nil if the exit code is 0.
 func (p *Process) Stop(patience time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(patience)
@@ -97,11 +98,11 @@ func (p *Process) Stop(patience time.Duration) error {
 	return p.err
 }
 
-// ErrEnded is the error of Until when the process has ended before it was ready.
+// ErrEnded is the error of Until when the process ends before it is ready.
 var ErrEnded = errors.New("process ended")
 
-// Until polls ready every 100 ms until ready returns nil, the process ends, or the context ends. Its error contains the
-// last error of ready.
+// Until calls the function `ready` every 100 ms until ready returns nil, the process ends, or ctx ends. The error of
+// Until contains the last error of ready.
 func (p *Process) Until(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -12,7 +12,7 @@ import (
 
 const tailBytes = 64 << 10
 
-// Tail returns the last lines of a file, or a sentence with the reason why they cannot be read.
+// Tail returns the last lines of a file, or a sentence with the reason for which the file cannot be read.
 func Tail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func Tail(path string, lines int) string {
 	return string(bytes.Join(all, []byte("\n")))
 }
 
-// Tails returns the ends of all *.log in a folder, in name order.
+// Tails returns the last lines of each file *.log in a folder, ordered by file name.
 func Tails(dir string, lines int) string {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	slices.Sort(paths)

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 )
 
-// TestProduction runs the suite. Its parts run one after another on one stack, and each part ends with an empty world.
+// TestProduction runs the suite. Its parts run one after another on one stack, and at the end of each part the
+// simulated world contains no object of ours.
 func TestProduction(t *testing.T) {
 	s := newStack(t)
 	part := func(name string, run func(*testing.T)) {
@@ -124,8 +125,8 @@ func (s *stack) killed(kill, start func()) {
 	s.empty()
 }
 
-// sevenIsTooMany requires that the numbers of the six running instances have no gap, so that no further instance was
-// booked between them.
+// sevenIsTooMany requires that the numbers in the ids of the six running instances have no gap. A gap would mean that
+// another instance was booked between them.
 func (s *stack) sevenIsTooMany(ids []string) {
 	s.t.Helper()
 	var numbers []int

@@ -23,7 +23,7 @@ func (s *stack) flags(namespace string) *connect.Flags {
 		Cert: s.temporal.Cert, Key: s.temporal.Key}
 }
 
-// sizing measures the costs of nodes in Temporal and its database.
+// sizing measures the load that nodes cause in Temporal and its database.
 func (s *stack) sizing(t *testing.T) {
 	const nodes = 40
 	bytes, commits := s.database(t)
@@ -63,7 +63,7 @@ func (s *stack) database(t *testing.T) (bytes, commits int) {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak returns the largest memory of a process, in MiB.
+// peak returns the peak memory use of a process, in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -35,7 +35,7 @@ func measure(what string, took time.Duration) {
 	fmt.Printf("MEASURED %s %.2f s\n", what, took.Seconds())
 }
 
-// stack holds all processes: Temporal, and two of each of our processes.
+// stack holds Temporal, two workers and two gRPC servers.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context

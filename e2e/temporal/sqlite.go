@@ -15,15 +15,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Small is the real server on a SQLite file, without TLS, as on one machine.
+// Small is the real Temporal server on a SQLite file and without TLS, for one machine.
 type Small struct {
 	*proc.Process
-	Address string // of the frontend, host:port
-	Metrics string // URL of its Prometheus metrics
-	File    string // of the database
+	Address string // host:port of the frontend
+	Metrics string // URL of the server's Prometheus metrics
+	File    string // path of the database
 }
 
-// NewSmall starts a Small that ends with the test. Its files and its log are in dir. The first start takes minutes.
+// NewSmall starts a Small that ends when the test ends. Its files and its log are in the folder dir. The first start
+// takes minutes.
 func NewSmall(t testing.TB, dir string) *Small {
 	t.Helper()
 	bin, err := lab.BuildTemporal(t.Context(), t.Logf)
@@ -45,7 +46,8 @@ func NewSmall(t testing.TB, dir string) *Small {
 	return s
 }
 
-// dynamicOfSmall equals the settings of temporal-dev.sh, because the server has one shard and not hundreds.
+// dynamicOfSmall has the same settings as temporal-dev.sh, because both servers have only one shard, and not
+// hundreds.
 const dynamicOfSmall = `
 history.transferProcessorMaxPollRPS:
 - value: 1000

@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// Names of Temporal's databases.
+// These constants are the names of Temporal's databases.
 const (
 	Main       = "temporal"
 	Visibility = "temporal_visibility"
@@ -32,21 +32,22 @@ const (
 // Namespace is our namespace. `liqo-autoscaler temporal setup` creates it.
 const Namespace = "autoscaling"
 
-// Server is the real server, with all four services in one process and its own PostgreSQL. Tests may kill both and
-// start them again. It is not safe for concurrent use.
+// Server is the real Temporal server with its own PostgreSQL. All four services of Temporal run in one process. Tests
+// may kill Temporal or PostgreSQL and start it again. Server is not safe for concurrent use.
 type Server struct {
 	Postgres *postgres.Server
 	Address  string               // of the frontend, host:port
 	CA       *testkit.Certificate // the authority of the frontend's certificate and of its clients' certificates
-	// CAFile, Cert and Key are the files of a client.
+	// CAFile, Cert and Key are the paths of the files that a client needs.
 	CAFile, Cert, Key string
 
 	dir     string
 	spec    proc.Spec
-	process *proc.Process // nil: it must stay away
+	process *proc.Process // nil while the server must not run
 }
 
-// New starts a server that ends with the test. Its files and its log are in dir. The first start takes minutes.
+// New starts a Server that ends when the test ends. Its files and its log are in the folder dir. The first start
+// takes minutes.
 func New(t testing.TB, dir string) *Server {
 	t.Helper()
 	bin, err := lab.BuildTemporal(t.Context(), t.Logf)
@@ -94,7 +95,7 @@ func (s *Server) Start(t testing.TB) {
 	})
 }
 
-// listens returns an error while no process accepts connections at an address.
+// listens returns an error if no process accepts connections at the address.
 func listens(t testing.TB, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err == nil {
@@ -103,7 +104,7 @@ func listens(t testing.TB, address string) error {
 	return err
 }
 
-// numbers returns the port numbers of addresses.
+// numbers returns the port numbers in the addresses.
 func numbers(t testing.TB, addresses []string) (all []string) {
 	t.Helper()
 	for _, address := range addresses {
@@ -121,7 +122,7 @@ func (s *Server) start(t testing.TB) {
 	s.process = p
 }
 
-// Revive starts the server again when it has ended, as the kubelet would. The server ends while its database is down.
+// Revive starts the server again if it has ended, as the kubelet would do. The server ends when its database is down.
 func (s *Server) Revive(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -134,7 +135,7 @@ func (s *Server) Revive(t testing.TB) {
 	}
 }
 
-// Kill ends the server, as a power cut would, until Start.
+// Kill ends the server as a power failure would. Start starts it again.
 func (s *Server) Kill() {
 	if s.process != nil {
 		s.process.Kill()
@@ -145,7 +146,7 @@ func (s *Server) Kill() {
 // Pid returns the server's process id.
 func (s *Server) Pid() int { return s.process.Pid() }
 
-// Contents returns all rows of the server's databases in their stored form.
+// Contents returns all rows of the server's databases, in the form in which they are stored.
 func (s *Server) Contents(t testing.TB) []byte {
 	t.Helper()
 	var out []byte
@@ -163,8 +164,8 @@ func (s *Server) Contents(t testing.TB) []byte {
 // bytea matches bytes in the form in which pg_dump writes them.
 var bytea = regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})*`)
 
-// Environment returns the variables with which a process reaches the server. In change, "" means that a variable is not
-// set.
+// Environment returns the environment variables with which a process connects to the server. change overrides
+// variables; a variable with the value "" in change is left out.
 func (s *Server) Environment(change map[string]string) []string {
 	all := map[string]string{"TEMPORAL_ADDRESS": s.Address, "TEMPORAL_NAMESPACE": Namespace,
 		"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.CAFile, "TEMPORAL_TLS_CLIENT_CERT_PATH": s.Cert,
@@ -195,8 +196,8 @@ func (s *Server) config(t testing.TB) string {
 	return s.in("temporal.yaml")
 }
 
-// configText is a production config, except for the number of shards: 512 are usual, but two cores are too few for
-// them.
+// configText is a config as in production, except for the number of shards. In production 512 shards are usual, but
+// this is too many for a machine with two cores.
 const configText = `
 log: {stdout: true, level: warn}
 persistence:

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Names of the two builds. They are the builds' versions and, with versioning, their build ids.
+// The name of a build is its version. With versioning it is also the build id of its workers.
 const (
 	oldBuild = "old"
 	newBuild = "new"
@@ -45,7 +45,7 @@ func build(t *testing.T, dir string) builds {
 	return b
 }
 
-// same makes the old binary from this build, with another version and therefore another build id.
+// The function `same` makes the old binary from this build, with another version and therefore another build id.
 func same(t *testing.T, dir string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -63,8 +63,8 @@ func compile(t *testing.T, root, version, path string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// checkout extracts the earlier commit. When this build has to replace the build of the earlier commit, path is "" and
-// from names the reason.
+// checkout extracts the earlier commit. If this build has to replace the build of the earlier commit, the result path
+// is "", and the result from is the reason.
 func checkout(t *testing.T, root, dir string) (path, from string) {
 	t.Helper()
 	ref := os.Getenv("UPGRADE_FROM")

@@ -31,7 +31,7 @@ type counts struct {
 // enabled is pinned to the version that continues it.
 var pinnedTypes = []string{workflows.TypeScaleOut, workflows.TypePeering}
 
-// lasting lists the workflows that may run in an empty world.
+// lasting lists the workflows that may still run when no instance and no object of ours exists.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
 // harmless lists the causes for which Temporal fails a workflow task although the worker's answer was correct.

@@ -34,8 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The limit of a step on a busy machine, and the numbers of instances that CA wants: permanent instances, instances
-// that each wave creates and removes, and instances that are stuck on the dead provider.
+// limit bounds a step on a busy machine. The other constants are numbers of instances that CA wants. The constant
+// stay counts the permanent instances, wave the instances that each wave creates and removes, and stuck the instances
+// that are stuck on the dead provider.
 const (
 	limit = 5 * time.Minute
 	stay  = 2
@@ -128,26 +129,27 @@ func (s *stack) start(name, binary string, args ...string) *proc.Process {
 	return p
 }
 
-// work starts a worker. flags are added to the flags of the worker's sources.
+// work starts a worker. The worker gets the flags of its backend and offers, and also the given flags.
 func (s *stack) work(name, binary string, flags ...string) {
 	s.t.Helper()
 	s.workers[name] = s.start("worker-"+name, binary, append([]string{"worker", "--backend", "sim", "--world",
 		s.world.Path(), "--offers", s.world.Offers()}, flags...)...)
 }
 
-// leave ends a worker with a signal, as an upgrade does. kill ends a worker as a power cut would.
+// leave ends a worker with a signal, as an upgrade does.
 func (s *stack) leave(name string) {
 	s.t.Helper()
 	require.NoError(s.t, s.workers[name].Stop(time.Minute), "worker %s", name)
 	delete(s.workers, name)
 }
 
+// kill ends a worker as a power cut would.
 func (s *stack) kill(name string) {
 	s.workers[name].Kill()
 	delete(s.workers, name)
 }
 
-// alive fails the test when a worker has ended that the test has not ended.
+// alive fails the test if a worker has ended although the test has not ended it.
 func (s *stack) alive() {
 	s.t.Helper()
 	for name, p := range s.workers {
@@ -192,7 +194,7 @@ func (s *stack) begin() {
 	s.shrink(s.doomed, 0, doomed.Listed)
 }
 
-// shrink releases instances and waits until they no longer count.
+// shrink releases the instances with these ids, until the target size equals the parameter to.
 func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	s.t.Helper()
 	of.Until(limit, "instances are released", func() error {

@@ -47,7 +47,7 @@ func plain(s *stack) {
 	s.end(false)
 }
 
-// pinned does the same with versioning, which is enabled during the run. In one wave, the workers of a version die
+// pinned also replaces the workers. Versioning is enabled during the run. In one wave, the workers of a version die
 // while workflows are pinned to it.
 func pinned(s *stack) {
 	version := func(build string) []string { return []string{"--deployment-name", deployment, "--build-id", build} }

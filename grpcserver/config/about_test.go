@@ -17,9 +17,9 @@ var about = withDefaultsToo(map[string]string{
 	"limits.memory": "The maximum memory, as a quantity.",
 	"nodeGroups":    "Classes of nodes that Cluster Autoscaler may request.",
 	"nodeGroups.*":  "One class of nodes, all of the same size.",
-	"nodeGroups.*.id": "The group's name, for Cluster Autoscaler and in the names of nodes. Do not change it, nor the " +
-		"shape, labels and taints of an id. It has at most 24 characters, because the names of ResourceSlices contain it, " +
-		"and Liqo accepts at most 50 characters there.",
+	"nodeGroups.*.id": "The group's name, for Cluster Autoscaler and in the names of nodes. Do not change the id, and " +
+		"not the shape, labels or taints of an existing id. It has at most 24 characters, because the names of " +
+		"ResourceSlices contain it, and Liqo accepts at most 50 characters there.",
 	"nodeGroups.*.min": "The minimum for Cluster Autoscaler, which enforces it only with " +
 		"--enforce-node-group-min-size.",
 	"nodeGroups.*.max": "The maximum number of instances that count. With `per` or `sizes` it applies to each " +
@@ -34,10 +34,12 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.sizes.*.shape": "Capacity and allocatable of each node of this size; missing keys come from the " +
 		"defaults.",
 	"nodeGroups.*.sizes.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
-	"nodeGroups.*.sizes.*.priceFactor": "Factor on an offer's price per node for a node of this size. The default is 1 " +
+	"nodeGroups.*.sizes.*.priceFactor": "An offer's price per node is multiplied by this factor for nodes of this " +
+		"size. The default is 1 " +
 		"for the first size. For every other size it is in proportion to its shape, with weights of 0.03 per CPU, 0.004 " +
 		"per GiB and 1 per GPU. It does not apply to an offer's prices by resource.",
-	"nodeGroups.*.priceFactor": "Factor on an offer's price per node for a node of the group. Default: 1. It does not " +
+	"nodeGroups.*.priceFactor": "An offer's price per node is multiplied by this factor for nodes of the group. " +
+		"Default: 1. It does not " +
 		"apply to an offer's prices by resource, which already follow the shape.",
 	"nodeGroups.*.currency": "The currency of all prices, an ISO 4217 code. All groups must have the same currency, so " +
 		"set it in the defaults. Offers in another currency are not used. Default: USD.",
@@ -59,11 +61,13 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
 		"Default: all.",
 	"nodeGroups.*.volumes": "`keep` (the default): while a provider holds volumes of this cluster, one of its nodes stays, " +
-		"because Liqo deletes them with the last node. `delete`: the group's nodes do not stay for volumes.",
+		"because Liqo deletes the volumes with the provider's last node. `delete`: the group's nodes do not stay for " +
+		"volumes.",
 	"nodeGroups.*.standby": "The number of providers with which the group keeps a peering although it has no node " +
 		"there. The first node on such a provider needs only a slice. Default: 0.",
-	"nodeGroups.*.selection": "The weights for the choice among the offers that fit. Each part has a value between 0 " +
-		"and 1, which is multiplied by its weight. The offer with the highest sum is chosen. Without weights the price " +
+	"nodeGroups.*.selection": "The weights for the choice among the offers that fit. Each property of an " +
+		"offer, such as its price, gives a part between 0 and 1, which is multiplied by the property's weight. The offer " +
+		"with the highest sum is chosen. Without weights the price " +
 		"alone decides.",
 	"nodeGroups.*.selection.price": "Weight of a low price. The part is the lowest price of all offers that fit, " +
 		"divided by the price of the offer.",
@@ -81,12 +85,13 @@ var about = withDefaultsToo(map[string]string{
 		"to each group that `per` or `sizes` create. No limit removes a running node. A node whose offer has no price " +
 		"counts as free.",
 	"nodeGroups.*.spending.account": "The account to which the group's costs belong. Groups may share an account. Their " +
-		"limits then apply to the sum of the costs of all groups of the account. If a group replaces another group and has " +
-		"the same account, its monthly sum includes the costs of the other group. Default: the group's id.",
+		"limits then apply to the sum of the costs of all groups of the account. If a new group replaces an old " +
+		"group and has the same account, the monthly sum of the new group includes the costs of the old group. Default: " +
+		"the group's id.",
 	"nodeGroups.*.spending.perNode": "The maximum price of a node per hour; " +
 		"more expensive offers are not used.",
-	"nodeGroups.*.spending.hourly": "Limits of the cost of all nodes together per hour, " +
-		"including the nodes that are being created.",
+	"nodeGroups.*.spending.hourly": "Limits of the cost per hour of all nodes together. Nodes that are being " +
+		"created count, too.",
 	"nodeGroups.*.spending.hourly.soft":  "From this sum on, an alert warns.",
 	"nodeGroups.*.spending.hourly.hard":  "An increase that might exceed this sum is refused.",
 	"nodeGroups.*.spending.monthly":      "Limits of the spending in a calendar month, in UTC.",
@@ -120,8 +125,9 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.budgets.unready": "How long a node may be not ready while its provider does not answer. After this " +
 		"time the instance is lost: its pods are deleted, and Cluster Autoscaler may request another node. 0 means never. " +
 		"Default 5m.",
-	"nodeGroups.*.budgets.isolated": "While no provider answers, the cause is probably this cluster's own network, and " +
-		"for this time no instance is declared lost. 0 means without limit. Default 30m.",
+	"nodeGroups.*.budgets.isolated": "Applies while no provider answers, because then the cause is probably this " +
+		"cluster's own network: no instance is declared lost before this time has passed. 0 means without limit. " +
+		"Default 30m.",
 	"nodeGroups.*.budgets.podStart": "How long a pod on its virtual node may need to start its first container. After " +
 		"this time `status`, a metric and an alert report the pod. Set it to more than the time in which a provider adds a " +
 		"node. Default 10m.",
@@ -129,7 +135,8 @@ var about = withDefaultsToo(map[string]string{
 		"Default 1h.",
 })
 
-// withDefaultsToo adds the fields of defaults to these descriptions, with the texts of a group's fields.
+// withDefaultsToo adds descriptions of the fields of defaults. Each of these fields has the same text as the field of
+// a group.
 func withDefaultsToo(of map[string]string) map[string]string {
 	out := map[string]string{}
 	for path, text := range of {

@@ -12,27 +12,29 @@ import (
 // maxSize bounds the size of the file in bytes. A thousand groups fit in it.
 const maxSize = 1 << 20
 
-// Config is the content of the file.
+// Config is the content of the config file.
 type Config struct {
-	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub. It is a
-	// label on all objects, and part of the workflow ids and the task queue of all hubs except the default one, so that
-	// hubs can share a Temporal namespace. Default fleet.DefaultHub.
+	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub. All
+	// objects have a label with this name. For hubs other than the default, it is also part of the workflow ids and
+	// of the task queue. Therefore several hubs can share a Temporal namespace. Default fleet.DefaultHub.
 	Hub string `json:"hub,omitempty" validate:"hub"`
-	// Defaults holds the values for groups that do not set them. Parse copies them into the groups and leaves nil.
+	// Defaults holds values for the fields that a group does not set. Parse copies these values into the groups and
+	// then sets Defaults to nil.
 	Defaults *Defaults `json:"defaults,omitempty"`
 	// Limits bounds all groups together. The server refuses an IncreaseSize that would exceed a limit.
 	Limits grpcserver.Limits `json:"limits,omitzero"`
-	// NodeGroups lists the classes of capacity that CA may grow, at least one.
+	// NodeGroups lists the node groups. It must contain at least one.
 	NodeGroups []NodeGroup `json:"nodeGroups" validate:"required,min=1,dive"`
 }
 
-// Load reads the file and parses it. The error lists all faults of the file, one a line, after the path.
+// Load reads the file and parses it. The error consists of the path of the file and all faults, with one line for
+// each fault.
 func Load(path string) (Config, error) {
 	_, cfg, err := Open(path)
 	return cfg, err
 }
 
-// Parse reads the YAML document, checks it and fills in defaults. Its error joins all faults (strictyaml.Fault).
+// Parse reads the YAML document, checks it and fills in defaults. Its error contains all faults (strictyaml.Fault).
 func Parse(raw []byte) (Config, error) {
 	if len(raw) > maxSize {
 		return Config{}, fmt.Errorf("the file has %d bytes, more than %d: shorten it", len(raw), maxSize)
@@ -53,7 +55,7 @@ func Parse(raw []byte) (Config, error) {
 	if len(faults) == 0 {
 		return cfg, nil
 	}
-	errs := make([]error, len(faults)) // every fault: Faults.Error cuts the list
+	errs := make([]error, len(faults)) // all faults, because Faults.Error shortens the list
 	for i, fault := range faults {
 		errs[i] = fault
 	}
@@ -61,13 +63,13 @@ func Parse(raw []byte) (Config, error) {
 }
 
 func (c Config) withDefaults() Config {
-	c.Defaults = nil // they are in the groups
+	c.Defaults = nil // inherit has copied them into the groups
 	if c.Hub == "" {
 		c.Hub = fleet.DefaultHub
 	}
 	for i := range c.NodeGroups {
 		c.NodeGroups[i].Budgets = c.NodeGroups[i].Budgets.WithDefaults()
-		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // the default, so an explicit value changes no template
+		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // the default: "" and virtual give equal templates
 			c.NodeGroups[i].Nodes = ""
 		}
 	}

@@ -1,5 +1,5 @@
-// Package config reads the node groups from their YAML file. Only the gRPC server reads the file; workers get a group's
-// spec from the server's configure operation.
+// Package config reads the node groups from their YAML file. Only the gRPC server reads the file. Workers receive a
+// group's spec when the server configures the group.
 //
 //	hub: default            # optional: the name of this installation
 //	limits: {nodes: 20, cpu: 80, memory: 160Gi} # of all groups together; optional
@@ -17,6 +17,6 @@
 //	  selector: {matchLabels: {region: eu}}
 //	  budgets: {peer: 90s, join: 2m, total: 12m}
 //
-// Reading is strict (package strictyaml): unknown fields are refused. All faults are reported together, each with its
-// line, its path and the action to take.
+// Reading is strict (package strictyaml): unknown fields are refused. The error lists all faults, each with its line,
+// its path and the action to take.
 package config

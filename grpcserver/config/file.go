@@ -16,7 +16,7 @@ type File struct {
 	version string // of the config that Open or Changed returned last
 }
 
-// Open reads the file for the first time; the file must be valid. It returns the errors of Load.
+// Open reads the file for the first time. It returns an error of Load if the file is not valid.
 func Open(path string) (*File, Config, error) {
 	hub := ""
 	parse := func(contents [][]byte) (Config, error) {
@@ -37,8 +37,8 @@ func Open(path string) (*File, Config, error) {
 	return f, cfg, nil
 }
 
-// Changed reads the file again. It returns true once for each new version without faults. While the file is broken or
-// cannot be read, each call returns its error, and the last good version stays in force.
+// Changed reads the file again. It returns true once for each new version without faults. If the file has faults or
+// cannot be read, Changed returns an error, and the last version without faults stays in force.
 func (f *File) Changed() (Config, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +53,7 @@ func (f *File) Changed() (Config, bool, error) {
 	return cfg, true, nil
 }
 
-// Hash identifies the version in force, as the start of its SHA-256.
+// Hash returns the start of the SHA-256 of the version that is in force.
 func (f *File) Hash() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -40,7 +40,7 @@ func generateSchema() map[string]any {
 	return s
 }
 
-// Patterns of scalars that YAML decodes as text, or as text or a number.
+// These are the patterns of durations and names. YAML decodes a duration as text, and a name as text or as a number.
 const (
 	durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	namePattern     = `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
@@ -102,7 +102,7 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || f.Type == reflect.TypeFor[*metav1.Time]() {
-			continue // the schema lists its fields separately, or only Kubernetes sets it
+			continue // fields of an embedded struct are visited separately, and only Kubernetes sets times
 		}
 		s := schemaOf(f.Type, strictyaml.Join(path, name))
 		constrain(s, f.Tag.Get("validate"))

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Ids of derived groups are valid and deterministic. Ids of different parts differ, as far as a hash of five characters
-// can ensure it.
+// The id of a derived group is made of parts, such as the base group's id and the provider. Each id is valid and
+// deterministic. Ids of different parts differ, apart from rare collisions of their hash of five characters.
 func TestIDsAreValidAndDiffer(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	name := func(r *rand.Rand, most int) string {

@@ -8,12 +8,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// inherited lists the fields that a group takes from the defaults when it does not set them. In a group with sizes,
-// each size inherits the fields in ofSizes, and the group itself does not.
+// inherited lists the fields that a group receives from the defaults when it does not set them. If a group has sizes,
+// the fields in ofSizes are not copied into the group, but into each of its sizes.
 var inherited, ofSizes = fieldsOf(reflect.TypeFor[Defaults]()), fieldsOf(reflect.TypeFor[Size]())
 
-// fieldsOf returns the fields of a struct by their names in the file: true for fields that are merged key by key, false
-// for fields that are replaced as a whole.
+// fieldsOf returns the names that the fields of a struct have in the file. The value is true if a field is merged key
+// by key, and false if it is replaced as a whole.
 func fieldsOf(of reflect.Type) map[string]bool {
 	byKeys := map[string]bool{}
 	for _, f := range reflect.VisibleFields(of) {
@@ -23,10 +23,11 @@ func fieldsOf(of reflect.Type) map[string]bool {
 	return byKeys
 }
 
-// origins maps paths in groups to the paths in the defaults from which their content was copied.
+// origins records copied values: it maps a path in a group to the path in the defaults from which inherit copied the
+// value.
 type origins map[string]string
 
-// inherit copies the defaults into the groups of the YAML tree. It works on the tree because a struct does not
+// inherit copies the defaults into the groups of the YAML tree. It does not use a struct, because a struct does not
 // distinguish an absent value from a zero value.
 func inherit(tree map[string]any) origins {
 	from := origins{}
@@ -55,8 +56,8 @@ func (o origins) fill(path string, group, defaults map[string]any) {
 	}
 }
 
-// copyValue copies the value of the field name from theirs to own if own does not set it. If own sets it and byKeys is
-// true, take copies only the keys that are missing in own's value.
+// copyValue copies theirs[name] to own[name] if own[name] is absent. If own[name] is present and byKeys is true,
+// copyValue copies only the keys that are missing in own[name].
 func (o origins) copyValue(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
 	path, theirPath = strictyaml.Join(path, name), strictyaml.Join(theirPath, name)
 	if own[name] == nil && theirs[name] != nil {
@@ -70,8 +71,9 @@ func (o origins) copyValue(path, theirPath, name string, own, theirs map[string]
 	}
 }
 
-// relocate changes the path of each fault in inherited content to the path in the defaults, and removes duplicates. A
-// fault that compares two fields changes its path only when both fields were inherited.
+// relocate finds the faults in values that were copied from the defaults. It replaces the path of such a fault by the
+// path in the defaults, and removes duplicates. A fault that compares two fields gets a new path only when both
+// fields were copied.
 func (o origins) relocate(faults strictyaml.Faults) (out strictyaml.Faults) {
 	known := map[strictyaml.Fault]bool{}
 	for _, f := range faults {
@@ -87,9 +89,9 @@ func (o origins) relocate(faults strictyaml.Faults) (out strictyaml.Faults) {
 	return out
 }
 
-// source returns the path in the defaults from which the content at path was copied.
+// source returns the path in the defaults from which the value at path was copied.
 func (o origins) source(path string) (string, bool) {
-	for outer := range strictyaml.Outward(path) { // no inherited path is within another
+	for outer := range strictyaml.Outward(path) { // no copied value contains another copied value
 		if theirs, ok := o[outer]; ok {
 			return theirs + path[len(outer):], true
 		}

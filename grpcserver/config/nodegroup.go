@@ -9,23 +9,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// NodeGroup is an entry of the file. It defines one group of the server, or several: see Sizes and Per.
+// NodeGroup is an entry of nodeGroups in the file. It defines one node group, or several (see Sizes and Per).
 type NodeGroup struct {
-	// ID names the group to CA and in instance names.
+	// ID is the name of the group for CA. It is also part of the instance names.
 	ID string `json:"id" validate:"required,groupid"`
 	Defaults
-	// Sizes defines one group for each of several shapes. It replaces Shape.
+	// Sizes lists several shapes, and defines one group for each. Shape must then be absent.
 	Sizes []Size `json:"sizes,omitempty" validate:"omitempty,min=1,max=20,dive"`
 	// Provider, if set, holds the id of the group's only provider.
 	Provider string `json:"provider,omitempty"`
 	// MinPerGroup is the min of each group that Sizes or Per define.
 	MinPerGroup int `json:"minPerGroup,omitempty" validate:"omitempty,gte=0,ltefield=Max"`
-	// PriceFactor multiplies an offer's price per node for a node of the group; 0 means 1.
+	// The price of a node of the group is the offer's price per node times PriceFactor; 0 means 1.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 }
 
 // Defaults holds the fields that the section "defaults" may set for all node groups. A group's maps and structs are
-// merged with the defaults key by key. Any other field of a group replaces the default (inherit.go).
+// merged with the defaults key by key. Any other field of a group replaces the field of the defaults (inherit.go).
 type Defaults struct {
 	Min   int                 `json:"min" validate:"omitempty,gte=0,ltefield=Max"` // 0 is below every max
 	Max   int                 `json:"max" validate:"gte=1,lte=1000"`
@@ -37,10 +37,11 @@ type Defaults struct {
 	Taints     []corev1.Taint        `json:"taints,omitempty"`
 	GroupTaint corev1.TaintEffect    `json:"groupTaint,omitempty"`
 	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
-	// Per derives groups from the offers that the selector matches: one for each provider, or for each value of an offer's
-	// label (label:<key>). The default, any, is one group over all offers.
+	// Per defines how groups are derived from the offers that the selector matches: one group for each provider
+	// (provider), or one for each value of a label of the offers (label:<key>). With the default, any, one group uses
+	// all these offers.
 	Per Per `json:"per,omitempty" validate:"omitempty,per"`
-	// Currency is equal for all groups, because prices of groups are compared.
+	// Currency must be the same for all groups, because their prices are compared.
 	Currency  string           `json:"currency,omitempty" validate:"omitempty,iso4217"`
 	Selection *fleet.Selection `json:"selection,omitempty"`
 	Standby   int              `json:"standby,omitempty" validate:"gte=0,lte=5"`
@@ -55,8 +56,8 @@ type Size struct {
 	// Name becomes part of the group's id: a DNS-1123 label.
 	Name  string              `json:"name" validate:"required,sizename"`
 	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required"`
-	// PriceFactor multiplies an offer's price per node for a node of this size. 0 derives the factor from the ratio
-	// between this shape and the shape of the first size.
+	// PriceFactor multiplies an offer's price per node for a node of this size. If it is 0, the factor is computed
+	// from the ratio between this shape and the shape of the first size.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 }
 
@@ -66,7 +67,7 @@ type Spending struct {
 	money.Spending
 }
 
-// spec returns the entry as the spec of a group and its instances, with the entry's own shape and min.
+// spec converts the entry to the spec of a group and its instances. The spec has the entry's shape and min.
 func (g NodeGroup) spec() fleet.GroupSpec {
 	s := fleet.GroupSpec{Min: g.Min, Max: g.Max, Standby: g.Standby, Volumes: g.Volumes, InstanceSpec: fleet.InstanceSpec{
 		ID: g.ID, Shape: g.Shape, Nodes: g.Nodes, Labels: g.Labels, Taints: g.Taints, GroupTaint: g.GroupTaint,

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// The node group sets every field of the resulting spec. A field that the translation leaves out would be zero.
+// A node group in which every field is set gives a spec in which every field is set. A field that the translation
+// omits would be zero.
 func TestEveryFieldIsTranslated(t *testing.T) {
 	complete := func(what any) {
 		value := reflect.ValueOf(what)

@@ -23,7 +23,8 @@ func TestPerIsValidated(t *testing.T) {
 	for per, valid := range map[string]bool{
 		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
 		"region": false, "": false, "label:region": true,
-		// Nodes do not get these labels from their offer. No group would result, and no error would be reported.
+		// Nodes do not get these labels from their offer. If the field per accepted such a label, no group would be
+		// derived, and no error would be reported.
 		"label:kubernetes.io/arch": false, "label:node.kubernetes.io/instance-type": false, "label:liqo.io/site": false,
 		"label:liqo-autoscaler.io/zone": false,
 	} {

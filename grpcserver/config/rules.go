@@ -41,7 +41,7 @@ func nameFault(what string, limit int) string {
 		"with a letter or digit at both ends", what, limit)
 }
 
-// addFault adds a fault at path, relative to the struct that is being checked.
+// addFault is a function that adds a fault. path is relative to the struct that is being checked.
 type addFault func(path, format string, args ...any)
 
 // checkConfig returns the faults that struct tags cannot find.
@@ -65,7 +65,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 	return faults
 }
 
-// checkLimits reports limits that are too low for the min of all groups together.
+// checkLimits adds a fault for each limit that is too low: all groups together could not have their min.
 func checkLimits(cfg Config, say addFault) {
 	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
@@ -130,7 +130,8 @@ func checkSpending(s *Spending, say addFault) {
 	compare("spending.monthly", s.Monthly)
 }
 
-// checkShape requires cpu, memory and pods, against which CA's simulation fits pods. Without pods no pod fits.
+// checkShape requires the resources cpu, memory and pods, because CA's simulation checks whether pods fit into these
+// amounts. If a shape has no amount of the resource pods, no pod fits.
 func checkShape(shape corev1.ResourceList, say addFault) {
 	if shape == nil {
 		return // another check reports the missing shape
@@ -166,8 +167,8 @@ func validResource(name corev1.ResourceName) bool {
 	}
 }
 
-// minBytes is the smallest plausible amount of bytes of a node. A smaller amount shows a missing unit, or "m" instead
-// of "M".
+// minBytes is the smallest plausible amount of a node's resource that is measured in bytes. A smaller amount means
+// that the unit is missing, or that it is "m" instead of "M".
 var minBytes = resource.MustParse("1Mi")
 
 func inBytes(name corev1.ResourceName) bool {
@@ -261,7 +262,8 @@ func checkSelector(selector *metav1.LabelSelector, say addFault) {
 	}
 }
 
-// checkPer reports fields that an entry with per or sizes must not set.
+// checkPer adds a fault for each field that an entry must not set together with per or sizes. It also adds a fault
+// for a field that needs per or sizes.
 func checkPer(g NodeGroup, say addFault) {
 	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
@@ -275,7 +277,7 @@ func checkPer(g NodeGroup, say addFault) {
 	}
 }
 
-// short removes the examples and patterns from the messages of Kubernetes' validation.
+// short shortens the messages of Kubernetes' validation: it removes the examples and the patterns.
 func short(why []string) string {
 	reason, _, _ := strings.Cut(why[0], " (e.g.")
 	return reason

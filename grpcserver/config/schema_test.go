@@ -119,7 +119,7 @@ func against(t *testing.T, s map[string]any, raw []byte) []string {
 	return faults(invalid)
 }
 
-// faults returns the innermost errors: "path: message".
+// faults returns the innermost errors as texts "path: message".
 func faults(e *jsonschema.ValidationError) (out []string) {
 	for _, cause := range e.Causes {
 		out = append(out, faults(cause)...)

@@ -11,20 +11,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Base is the part of a node group that is known before the offers are read: the group itself, or one of its sizes.
+// Base is an entry of the file, or one of the entry's sizes. It contains everything that is known about the groups
+// before the offers are read.
 type Base struct {
-	// GroupSpec is the spec of the group or, if Per derives, the common part of its groups.
+	// GroupSpec is the spec of the base's group. If Per derives groups, GroupSpec is the common part of the specs of
+	// these groups.
 	fleet.GroupSpec
 	Per   Per
-	parts []string // the first parts of the ids of its groups, see GroupID
+	parts []string // the first parts of the ids of the base's groups, see GroupID
 }
 
-// IDOf returns the id of the base's group for a value.
+// IDOf returns the id of the base's group for a value of Per: the id of a provider, or the value of a label.
 func (b Base) IDOf(value string) string {
 	return GroupID(append(b.parts[:len(b.parts):len(b.parts)], value)...)
 }
 
-// Bases returns one base for each size of the group, or a single base if it has no sizes.
+// Bases returns one base for each size of the entry, or a single base if the entry has no sizes.
 func (g NodeGroup) Bases() (out []Base) {
 	b := Base{GroupSpec: g.spec(), Per: g.Per, parts: []string{g.ID}}
 	if g.Per.Derives() || len(g.Sizes) > 0 {
@@ -47,10 +49,11 @@ func (g NodeGroup) Bases() (out []Base) {
 }
 
 // balanceOf returns the value of the balancing label for groups of a size. CA splits a scale-out evenly between all
-// groups with the same value, regardless of the size of their nodes, so only groups of the same size may share a value.
+// groups with the same value, even if their nodes differ in size. Therefore only groups of the same size may share a
+// value.
 func balanceOf(value string, size Size) string { return value + "-" + size.Name }
 
-// factor returns the multiplier of an offer's price per node for a node of the size.
+// factor returns the number by which an offer's price per node is multiplied for a node of the size.
 func (g NodeGroup) factor(size Size) float64 {
 	if first := grpcserver.Weight(g.Sizes[0].Shape); size.PriceFactor == 0 && first > 0 {
 		return cmp.Or(g.PriceFactor, 1) * grpcserver.Weight(size.Shape) / first
@@ -83,8 +86,8 @@ func checkSizes(g NodeGroup, say addFault) {
 	}
 }
 
-// checkIDs reports sizes whose groups have the same id as a group of another entry. The ids of groups with per have one
-// more part, so they can only conflict with each other.
+// checkIDs adds a fault for each size whose group has the same id as a group of another entry. If an entry has per,
+// the ids of its groups have one more part. Therefore these ids can conflict only with each other.
 func checkIDs(cfg Config, say addFault) {
 	type key struct {
 		id  string
@@ -105,7 +108,7 @@ func checkIDs(cfg Config, say addFault) {
 			other, taken := first[k]
 			if !taken {
 				first[k] = at
-			} else if cfg.NodeGroups[other.entry].ID != g.ID { // otherwise another check reports the equal ids or names
+			} else if cfg.NodeGroups[other.entry].ID != g.ID { // if equal, another check reports the equal ids or names
 				say(at.path, "makes the node group %q, as %s does: rename one of them", base.ID, other.path)
 			}
 		}

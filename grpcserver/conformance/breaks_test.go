@@ -16,7 +16,7 @@ import (
 
 var errBroken = status.Error(codes.Internal, "broken")
 
-// on replaces the correct answer to one kind of request.
+// The function `on` replaces the correct answer to one kind of request.
 func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		q, ok := req.(Q)
@@ -31,7 +31,7 @@ func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	}
 }
 
-// instead replaces the correct handler of one kind of request.
+// The function `instead` replaces the correct handler of one kind of request.
 func instead[Q any](answer func(s *site, ctx context.Context, req Q, right grpc.UnaryHandler) (any, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		if q, ok := req.(Q); ok {
@@ -100,7 +100,8 @@ func groupOfNode(change func(node *protos.ExternalGrpcNode, g *protos.NodeGroup)
 	})
 }
 
-// options returns options to CA before 1.35, or to CA from 1.35 on when later is set.
+// options answers with o. If later is true, it answers only requests of CA 1.35 and later; if false, only requests of
+// earlier versions.
 func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 	return instead(func(_ *site, _ context.Context, q *protos.NodeGroupAutoscalingOptionsRequest,
 		_ grpc.UnaryHandler) (any, error) {
@@ -113,7 +114,8 @@ func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 
 var nothing = &protos.NodeGroup{}
 
-// forget removes instances of the group cpu from the list, so that their ids are assigned again.
+// forget removes an instance from the list if `drop` returns true for it, so that the instance's id is assigned
+// again.
 func (m *memory) forget(drop func(*memoryInstance) bool) {
 	kept := m.list[:0]
 	for _, i := range m.list {
@@ -458,7 +460,7 @@ var unchecked = instead(func(s *site, _ context.Context, q *protos.NodeGroupIncr
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 })
 
-// taking makes each call take this time, by the clock of the rules.
+// taking makes each call take the time d on the clock that the rules use.
 func (b breaks) taking(d time.Duration) breaks {
 	return func(s *site, ctx context.Context, req any, right grpc.UnaryHandler) (any, error) {
 		s.passes(d)
@@ -484,7 +486,7 @@ func deleteOne(s *site, state protos.InstanceStatus_InstanceState) {
 	}
 }
 
-// ofState returns the nodes of a request whose instances are in this state.
+// ofState returns the ids of the nodes in a request. It omits the nodes whose instances are in another state.
 func (m *memory) ofState(state protos.InstanceStatus_InstanceState, q *protos.NodeGroupDeleteNodesRequest) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// errUnlisted means that NodeGroups does not list a group.
+// errUnlisted means that NodeGroups does not list the requested group.
 var errUnlisted = errors.New("NodeGroups does not list it")
 
-// call makes one call within Options.Timeout, and adds the call's name to its error.
+// call makes one call, which takes at most Options.Timeout. It adds the name of the call to an error.
 func call[Q, R any](ctx context.Context, p *provider, name string,
 	do func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
@@ -77,7 +77,7 @@ func (p *provider) decrease(ctx context.Context, group string, delta int) error 
 	return err
 }
 
-// remove deletes instances by their ids alone, as CA does for instances without Nodes.
+// remove deletes instances. It sends only their ids, as CA does for instances without Nodes.
 func (p *provider) remove(ctx context.Context, group string, ids ...string) error {
 	req := &protos.NodeGroupDeleteNodesRequest{Id: group}
 	for _, id := range ids {
@@ -87,7 +87,7 @@ func (p *provider) remove(ctx context.Context, group string, ids ...string) erro
 	return err
 }
 
-// fakeNode returns the Node that CA creates in memory for an instance without one.
+// fakeNode returns the Node object that CA creates in memory for an instance that has no Node.
 func fakeNode(id string) *protos.ExternalGrpcNode {
 	return &protos.ExternalGrpcNode{Name: id, ProviderID: id,
 		Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}}

@@ -60,8 +60,8 @@ func deleteAgain(ctx context.Context, p *provider) {
 	}
 }
 
-// foreignInstance returns the id of an instance of another group, or of another cloud if no other group has an
-// instance.
+// foreignInstance returns the id of an instance of another group. If no other group has an instance, it returns an
+// instance id of another cloud.
 func (p *provider) foreignInstance(ctx context.Context) (id string) {
 	list, err := p.groups(ctx)
 	if err != nil {
@@ -98,7 +98,8 @@ func deleteOtherGroup(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
 }
 
-// These are CA's defaults for the deletion of many idle Nodes: max-scale-down-parallelism and grpc_timeout.
+// These constants are defaults of CA: max-scale-down-parallelism is the number of idle Nodes that CA deletes
+// together, and grpc_timeout is the time for which CA waits for an answer.
 const (
 	deletesTogether = 10
 	waitsFor        = 5 * time.Second

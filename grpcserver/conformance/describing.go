@@ -51,18 +51,21 @@ func describingRules() []Rule {
 			Source: "kubernetes/autoscaler #10245: with options, CA counts starting Nodes as unready, and adds more",
 			Fix:    "answer Unimplemented if the request's defaults have fields 8 to 10 but not 11; CA then uses its flags",
 			check:  optionsNone},
-		{ID: "node-price", Demands: "PricingNodePrice is finite and equal in both wire generations, or Unimplemented.",
+		{ID: "node-price", Demands: "PricingNodePrice is finite and equal for CA up to 1.34 and for later versions, or " +
+			"Unimplemented.",
 			Source: "expander/price/price.go: CA excludes a group without a price, and does not scale out if no group has one",
 			Fix:    "derive the price from a label of the group, with a finite default; read times from fields 2, 3 or 4, 5",
 			check:  nodePrice, repeated: true},
-		{ID: "pod-price", Demands: "PricingPodPrice is finite and equal in both wire generations, or Unimplemented.",
+		{ID: "pod-price", Demands: "PricingPodPrice is finite and equal for CA up to 1.34 and for later versions, or " +
+			"Unimplemented.",
 			Source: "expander/price/price.go: CA excludes a group if one of its pods has no price",
 			Fix:    "read the pod from field 1, or as bytes from field 4; read times from fields 2, 3 or 5, 6",
 			check:  podPrice, repeated: true},
 	}
 }
 
-// template returns a group's template twice: as CA before 1.35 reads it, and as CA from 1.35 on reads it.
+// template returns a group's template twice. first is the template that CA before 1.35 reads, and second is the
+// template that CA reads from 1.35 on.
 func (p *provider) template(ctx context.Context, group string) (first, second *corev1.Node, err error) {
 	resp, err := call(ctx, p, "NodeGroupTemplateNodeInfo", p.client.NodeGroupTemplateNodeInfo,
 		&protos.NodeGroupTemplateNodeInfoRequest{Id: group})
@@ -175,7 +178,7 @@ func gpuLabelMeansGPU(ctx context.Context, p *provider) {
 	})
 }
 
-// options returns a group's options, or nil without an error when the provider has none for the group.
+// options returns a group's options. It returns nil and no error when the provider has no options for the group.
 func (p *provider) options(ctx context.Context, group string,
 	defaults *protos.NodeGroupAutoscalingOptions) (*protos.NodeGroupAutoscalingOptions, error) {
 	resp, err := call(ctx, p, "NodeGroupGetOptions", p.client.NodeGroupGetOptions,

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// bookedWithin bounds the duration of IncreaseSize, which must not wait for Nodes. CA stops waiting after 5 s.
+// bookedWithin bounds the duration of IncreaseSize, which must not wait for Nodes. CA waits for at most 5 s.
 const bookedWithin = time.Second
 
 func growingRules() []Rule {
@@ -38,8 +38,8 @@ func growingRules() []Rule {
 		{ID: "increase-together", Demands: "Concurrent IncreaseSize calls add exactly what they answer, within max.",
 			Source: "in a rolling update two replicas of CA may call it at the same time",
 			Fix:    "check max and book in one step", check: increaseTogether},
-		{ID: "increase-two-groups", Demands: "IncreaseSize of two groups without a Refresh in between does what it " +
-			"answers, and no new instance fails that a Refresh would have prevented.",
+		{ID: "increase-two-groups", Demands: "Without a Refresh in between, IncreaseSize of two groups does what each call " +
+			"answers, and no new instance fails for a lack of capacity that a Refresh would have shown.",
 			Source: "core/scaleup/orchestrator/orchestrator.go: CA grows several groups of one loop up to the max it read",
 			Fix:    "count what the other group has booked, and refuse growth beyond the capacity", check: increaseTwoGroups},
 		{ID: "increase-given-up", Demands: "An IncreaseSize whose caller has stopped waiting changes nothing.",
@@ -105,14 +105,15 @@ func increaseAtOnce(ctx context.Context, p *provider) {
 	p.setText("%s", took.Round(time.Millisecond))
 }
 
-// unchanged fails the check unless target size and counted instances of the group are as they were.
+// unchanged fails the check if the target size or the counted instances of the group differ from the earlier state
+// `was`.
 func (p *provider) unchanged(ctx context.Context, was groupState) {
 	if now := p.readNow(ctx); !now.sameAs(was) {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
-// refused fails the check unless the call returned an error and changed nothing.
+// refused fails the check if the call was not refused (err is nil) or changed the group.
 func (p *provider) refused(ctx context.Context, was groupState, what string, err error) {
 	now := p.readNow(ctx)
 	switch {
@@ -144,7 +145,8 @@ func increaseOverMax(ctx context.Context, p *provider) {
 	p.withinMax(ctx, was.target+delta)
 }
 
-// withinMax fails the check unless the target size is the wanted size and the max that CA receives is not below it.
+// withinMax fails the check if the target size of the group is not the size in wanted, or exceeds the max that CA
+// receives.
 func (p *provider) withinMax(ctx context.Context, wanted int) {
 	skipOn(p.refresh(ctx))
 	now := p.readNow(ctx)
@@ -178,8 +180,8 @@ func increaseTogether(ctx context.Context, p *provider) {
 	p.setText("%d of 2 were booked", (wanted-was.target)/delta)
 }
 
-// increaseTwoGroups reads the max of two groups, grows the first group to its max, and then grows the second group.
-// Both max values may include the same capacity.
+// increaseTwoGroups reads the max of two groups, grows the first group to its max (by at most maxRoom instances), and
+// then grows the second group by one. A provider may have counted the same capacity in both max values.
 func increaseTwoGroups(ctx context.Context, p *provider) {
 	if p.Second == "" {
 		skip("no second node group was given")
@@ -194,7 +196,7 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 		skipOn(err)
 		room := int(g.GetMaxSize()) - was[n].target
 		if room < 1 {
-			skip("node group %s has no room", group)
+			skip("node group %s cannot grow", group)
 		}
 		if n == 0 {
 			deltas[n] = min(room, maxRoom)
@@ -218,8 +220,8 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 		status.Code(errs[1]))
 }
 
-// matchesAnswer fails the check if the provider accepted the call without creating exactly delta instances, or refused
-// the call and created instances.
+// matchesAnswer compares the group with the answer to the call. After an accepted call, the check fails unless there
+// are exactly delta new instances. After a refused call, it fails if there is a new instance.
 func (p *provider) matchesAnswer(ctx context.Context, group string, was groupState, delta int, answer error) {
 	now, err := p.readGroup(ctx, group)
 	failOn(err)
@@ -268,7 +270,8 @@ func increaseGivenUp(ctx context.Context, p *provider) {
 	p.setText("%d of 3 calls were abandoned", late)
 }
 
-// settled waits until the provider knows the outcome of the calls that the check abandoned.
+// settled waits until Refresh succeeds. The provider then knows the outcome of the calls whose answer the check did
+// not await.
 func (p *provider) settled(ctx context.Context) (err error) {
 	for range 30 {
 		if !wait.For(ctx, p.Settle) {

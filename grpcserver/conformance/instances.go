@@ -8,7 +8,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// These constants bound the objects that a rule checks.
+// These constants bound the instances and the texts that a rule checks.
 const (
 	maxInstances  = 50 // per group, in rules that make one call per instance
 	maxCodeLength = 63 // length of an error code in characters
@@ -41,7 +41,7 @@ func instanceRules() []Rule {
 	return rules
 }
 
-// eachInstance calls check for the instances of each group, up to the limit most per group.
+// eachInstance calls check for the instances of each group. The parameter `most` limits the instances of one group.
 func (p *provider) eachInstance(ctx context.Context, most int, check func(*protos.NodeGroup, *protos.Instance)) {
 	n := 0
 	p.eachGroup(ctx, func(g *protos.NodeGroup) {
@@ -107,7 +107,7 @@ func nodeOfInstance(ctx context.Context, p *provider) {
 	})
 }
 
-// nodesOf returns the Nodes that CA sends in calls about an instance.
+// nodesOf returns the Nodes that CA may send in a call about an instance.
 func nodesOf(group, id string) map[string]*protos.ExternalGrpcNode {
 	return map[string]*protos.ExternalGrpcNode{
 		"a fake Node": fakeNode(id),

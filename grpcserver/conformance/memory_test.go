@@ -39,7 +39,7 @@ const (
 
 var memoryGroups = []string{"cpu", "gpu"}
 
-// newMemory returns one running instance in each group, and one failed instance in gpu.
+// newMemory returns a provider with one running instance in each group, and one failed instance in gpu.
 func newMemory() *memory {
 	m := &memory{}
 	for _, group := range memoryGroups {
@@ -66,7 +66,7 @@ func (m *memory) counted(group string) (out []*memoryInstance) {
 	return out
 }
 
-// with runs f under the lock.
+// The function `with` calls f under the lock.
 func (m *memory) with(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// agree compares a price in both wire generations, and fails the check unless they are equal. It returns the text for a
-// check that passes.
+// agree fails the check if two prices differ: the price that CA up to 1.34 receives (first), and the price that later
+// versions receive (second). It returns the text for a check that passes.
 func agree(first, second float64, err1, err2 error) string {
 	switch {
 	case unimplemented(err1) && unimplemented(err2):
@@ -31,7 +31,7 @@ func agree(first, second float64, err1, err2 error) string {
 	return ""
 }
 
-// hour returns a time range of one hour in both wire generations.
+// hour returns a time range of one hour in two encodings: start and end for CA up to 1.34, times for later versions.
 func hour() (start, end *metav1.Time, times [2][]byte) {
 	from := time.Now().Truncate(time.Second)
 	to := from.Add(time.Hour)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// deleteTimeout bounds the deletion of the created instances after the caller has ended the check.
+// deleteTimeout bounds the deletion of the created instances after the caller's context has ended.
 const deleteTimeout = 15 * time.Second
 
 const (
@@ -27,17 +27,17 @@ type provider struct {
 	room   int             // max minus target size of the group at the start of Check
 	before groupState      // state of the group at the start of Check
 	second *groupState     // state of the second group before a rule created instances in it
-	used   map[string]bool // ids that the group has listed at any time
+	used   map[string]bool // all ids that the group has listed since the start of Check
 	text   string          // text of the running check, see setText
 }
 
-// groupState holds the target size and the instances of a node group at one moment.
+// groupState holds the target size and the instances that a node group had at one moment.
 type groupState struct {
 	target int
 	list   []*protos.Instance
 }
 
-// counted returns the ids of the instances that are not being deleted.
+// counted returns the ids of the counted instances. An instance counts if it is not being deleted.
 func (p groupState) counted() (ids []string) {
 	for _, i := range p.list {
 		if i.GetStatus().GetInstanceState() != deleting {
@@ -61,12 +61,13 @@ func (p groupState) String() string {
 	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
 }
 
-// added returns the ids of instances that p counts and the other picture does not count.
+// added returns the ids of the instances that p counts and the other state does not count.
 func (p groupState) added(other groupState) []string {
 	return slices.DeleteFunc(p.counted(), func(id string) bool { return slices.Contains(other.counted(), id) })
 }
 
-// sameAs reports whether target and counted instances are equal; their states may differ.
+// sameAs reports whether the target sizes and the counted instances are equal. The states of the instances may
+// differ.
 func (p groupState) sameAs(other groupState) bool {
 	return p.target == other.target && slices.Equal(slices.Sorted(slices.Values(p.counted())),
 		slices.Sorted(slices.Values(other.counted())))
@@ -124,7 +125,7 @@ func (p *provider) deleteCreated(ctx context.Context) error {
 	return err
 }
 
-// removeNew deletes the instances of a group that are not in the picture before.
+// removeNew deletes the instances that the group has received since the state `before`.
 func (p *provider) removeNew(ctx context.Context, group string, before groupState) error {
 	now, err := p.readGroup(ctx, group)
 	if err != nil {
@@ -155,7 +156,7 @@ func (p *provider) readGroup(ctx context.Context, group string) (groupState, err
 	return groupState{target, list}, err
 }
 
-// grow creates n instances and returns their ids.
+// grow creates n instances. It returns their ids and the new state of the group.
 func (p *provider) grow(ctx context.Context, n int) (ids []string, now groupState, err error) {
 	was, err := p.readGroup(ctx, p.Group)
 	if err == nil {
@@ -173,21 +174,21 @@ func (p *provider) grow(ctx context.Context, n int) (ids []string, now groupStat
 	return ids, now, nil
 }
 
-// readNow reads the group for a check. An error skips the check.
+// readNow reads the group for a check. After an error it skips the check.
 func (p *provider) readNow(ctx context.Context) groupState {
 	now, err := p.readGroup(ctx, p.Group)
 	skipOn(err)
 	return now
 }
 
-// create creates n instances for a check. An error skips the check.
+// create creates n instances for a check. After an error it skips the check.
 func (p *provider) create(ctx context.Context, n int) (ids []string, now groupState) {
 	ids, now, err := p.grow(ctx, n)
 	skipWithout(err)
 	return ids, now
 }
 
-// skipWithout skips the check if err is not nil, because the check then lacks instances.
+// skipWithout skips the check if err is not nil: the check then has no instances.
 func skipWithout(err error) {
 	if err != nil {
 		skip("no instance for the check: %v", err)

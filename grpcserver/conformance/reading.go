@@ -55,7 +55,7 @@ func readingRules() []Rule {
 	}
 }
 
-// eachGroup checks each group, and skips when no group is listed.
+// eachGroup calls check for each group, and skips the rule when no group is listed.
 func (p *provider) eachGroup(ctx context.Context, check func(*protos.NodeGroup)) {
 	list, err := p.groups(ctx)
 	skipOn(err)
@@ -146,17 +146,17 @@ func unknownGroup(ctx context.Context, p *provider) {
 	}
 }
 
-// unknownID is not the id of any group.
+// unknownID is an id that no group has.
 const unknownID = "conformance-no-such-group"
 
 // foreignNodes holds Nodes that belong to no group or to another cloud.
 var foreignNodes = map[string]*protos.ExternalGrpcNode{
-	"without a providerID":    {Name: "conformance"},
-	"of another cloud":        {Name: "conformance", ProviderID: "conformance:///zone/no-such-instance"},
-	"with a broken one":       {Name: "conformance", ProviderID: "://"},
-	"that is to come":         {Name: "template-node-for-conformance-1-upcoming-0"},
-	"as a fake, of no one":    fakeNode("conformance://no-such-instance"),
-	"that has nothing at all": {},
+	"without a providerID":  {Name: "conformance"},
+	"of another cloud":      {Name: "conformance", ProviderID: "conformance:///zone/no-such-instance"},
+	"with a broken one":     {Name: "conformance", ProviderID: "://"},
+	"that is upcoming":      {Name: "template-node-for-conformance-1-upcoming-0"},
+	"as a fake of no group": fakeNode("conformance://no-such-instance"),
+	"without any field":     {},
 }
 
 func foreignNode(ctx context.Context, p *provider) {

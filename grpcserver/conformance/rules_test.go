@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// site is a provider under test. Its break, a wrong answer, is active only while the rule for this break is checked.
+// site is a provider under test. It breaks one rule: it gives wrong answers while this rule is checked, and correct
+// answers otherwise.
 type site struct {
 	*memory
 	clock atomic.Int64 // in nanoseconds
@@ -21,7 +22,7 @@ type site struct {
 func (s *site) now() time.Time         { return time.Unix(0, s.clock.Load()) }
 func (s *site) passes(d time.Duration) { s.clock.Add(int64(d)) }
 
-// check runs all rules. During the named rule, the provider breaks this rule.
+// check runs all rules. While the named rule is checked, the provider gives the wrong answer broken.
 func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result {
 	t.Helper()
 	s.rule.Store("")

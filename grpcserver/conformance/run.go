@@ -12,18 +12,18 @@ import (
 // Outcome is the result of one rule.
 type Outcome string
 
-// The outcomes.
+// These constants are the outcomes.
 const (
 	Passed  Outcome = "passed"
 	Failed  Outcome = "failed"
 	Skipped Outcome = "skipped" // the provider lacks the objects that the rule checks
 )
 
-// Rule describes one property that CA expects of a provider without checking it.
+// Rule describes one property that a provider must have. CA relies on the property but does not check it.
 type Rule struct {
-	// ID names the rule permanently.
+	// ID is the name of the rule; it never changes.
 	ID string `json:"id"`
-	// Demands states the rule in one sentence.
+	// Demands is the rule in one sentence.
 	Demands string `json:"demands"`
 	// Source names the place where CA relies on the rule, and CA's behaviour if the rule is broken.
 	Source string `json:"source"`
@@ -33,12 +33,13 @@ type Rule struct {
 	Changes bool `json:"changes"`
 
 	needsInstances bool // the check needs instances
-	repeated       bool // the check compares several answers that may change in between, so it is repeated
-	// check runs the rule. Like a test it ends where it calls fail or skip. Otherwise it passes.
+	repeated       bool // repeat a failed check: the state may change between two answers that it compares
+	// check checks the rule. A call of fail or skip ends the function check, as in a test. If check calls neither,
+	// the provider conforms to the rule.
 	check func(ctx context.Context, p *provider)
 }
 
-// Result is the result of checking one rule.
+// Result is the result of the check of one rule.
 type Result struct {
 	Rule    `json:",inline"`
 	Outcome Outcome `json:"outcome"`
@@ -48,32 +49,34 @@ type Result struct {
 
 // Options selects the rules and bounds the waiting times of their checks.
 type Options struct {
-	// Group names the node group that the rules with Changes use; "" excludes these rules. The group must be at rest: no
-	// instance is being created or deleted, and no CA uses the group.
+	// Group names the node group that the rules with Changes use; "" excludes these rules. While the rules are
+	// checked, no CA may use the group, and at the start no instance may be in creation or deletion.
 	Group string
 	// Second names another node group, which may share capacity with Group. One rule creates a node in it; "" skips that
 	// rule.
 	Second string
 	// Timeout bounds each call; default 5 s, as in CA.
 	Timeout time.Duration
-	// Settle is the time that checks wait for a late effect of an abandoned call; default 2 s. A provider that does not
-	// know the outcome yet may fail Refresh for at most thirty times Settle.
+	// Settle is the time for which a check waits after a call whose answer it did not await, because the call may
+	// take effect late; default 2 s. A provider that does not know the outcome of the call may fail Refresh in the
+	// meantime, for at most thirty times Settle.
 	Settle time.Duration
 
-	// Clock measures the duration of answers; default time.Now. A constant clock disables these checks.
+	// Clock measures how long the provider takes to answer; default time.Now. With a clock that does not advance, all
+	// durations pass.
 	Clock func() time.Time
 
 	onRule func(id string) // called with the rule's id when a check starts, and with "" when it ends
 }
 
-// These constants bound the difference between target size and max of Options.Group. It is enough for the rules, and so
-// small that a provider without bounds does no harm.
+// These constants bound the difference between target size and max of Options.Group. minRoom is the difference that
+// the rules need. maxRoom limits the number of instances that a provider creates if it does not respect max.
 const (
 	minRoom = 3
 	maxRoom = 20
 )
 
-// Rules returns all rules, in the order of their checks.
+// Rules returns all rules, in the order in which Check checks them.
 func Rules() []Rule {
 	rules := append(readingRules(), instanceRules()...)
 	rules = append(rules, describingRules()...)
@@ -84,8 +87,9 @@ func Rules() []Rule {
 	return rules
 }
 
-// Check checks the rules one after the other and returns a result for each. It returns an error with the results so far
-// when Options.Group cannot be used, or when ctx ends. It always deletes the instances that it created.
+// Check checks the rules one after the other and returns a result for each. It returns early, with an error and the
+// results so far, when Options.Group cannot be used, when created instances cannot be deleted, or when ctx ends. It
+// always tries to delete the instances that it created.
 func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([]Result, error) {
 	p := newProvider(client, o)
 	// CA lists instances before its first Refresh. A provider that has just started may need the Refresh first.
@@ -112,7 +116,8 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 	return results, nil
 }
 
-// try checks a rule and deletes the instances that the rule created. left is the error of this deletion.
+// try checks a rule and deletes the instances that were created for it. The result `left` is the error of this
+// deletion.
 func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error) {
 	p.onRule(rule.ID)
 	seen = p.seen(ctx, rule)
@@ -130,10 +135,10 @@ func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error
 	return seen, left
 }
 
-// maxAttempts is the number of attempts of a check that compares answers which may change in between.
+// maxAttempts bounds the attempts of a check if Rule.repeated is set.
 const maxAttempts = 3
 
-// seen returns the result of the rule's check. It repeats a failed check of a rule with again.
+// seen runs the rule's check and returns its result. If rule.repeated is set, it repeats a failed check.
 func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
 	for range maxAttempts {
 		seen = p.evaluate(func() { rule.check(ctx, p) })
@@ -168,7 +173,7 @@ func (p *provider) evaluate(check func()) (seen outcome) {
 // setText sets the text of Result.Seen for a check that passes.
 func (p *provider) setText(format string, args ...any) { p.text = fmt.Sprintf(format, args...) }
 
-// end ends the running check with an outcome and a text, see evaluate.
+// end ends the running check with an outcome and a text. It panics, and evaluate recovers.
 func end(verdict Outcome, format string, args ...any) {
 	panic(outcome{verdict, fmt.Sprintf(format, args...)})
 }

@@ -32,8 +32,8 @@ func decreaseSign(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1))
 }
 
-// cancel calls DecreaseTargetSize and returns the group's state. A refusal skips the check if all instances have
-// received their Nodes in the meantime.
+// cancel calls DecreaseTargetSize and returns the group's state. If the provider refuses the call, the check fails,
+// or is skipped if all instances have received their Nodes in the meantime.
 func (p *provider) cancel(ctx context.Context, delta int) groupState {
 	refused := p.decrease(ctx, p.Group, delta)
 	now := p.readNow(ctx)

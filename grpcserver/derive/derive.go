@@ -1,8 +1,8 @@
 // Package derive derives node groups from the offers. A configured group with `per` defines one group for each
-// provider, or for each value of an offer's label; with `sizes` it defines each of these once per size. All nodes of
-// such a group have the same values of the labels that pods select by. Cluster Autoscaler relies on this: it simulates
-// a group by one of the group's nodes (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off
-// from a group as a whole.
+// provider, or one for each value of an offer's label. If it also has `sizes`, it defines these groups once for each
+// size. All nodes of a derived group have the same values of the labels by which pods select nodes. Cluster
+// Autoscaler relies on this: it uses one node of a group to simulate all nodes of the group (CA
+// processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and after a failure it backs off from the whole group.
 package derive
 
 import (
@@ -23,21 +23,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// Linger is the time for which a derived group stays listed without an offer that is large enough for a node. So CA's
-// list of groups does not change when an offer disappears or is full for a while. During this time the group's max is
-// its target size.
+// Linger is the time for which a derived group stays listed after it has lost its last offer that is large enough for
+// a node. Because of this time, CA's list of groups does not change when an offer disappears for a while. During this
+// time the group's max is its target size.
 const Linger = 30 * time.Minute
 
-// DefaultMax bounds the derived groups of a hub.
+// DefaultMax bounds the number of derived groups of a hub.
 const DefaultMax = 50
 
-// Groups derives node groups. The zero value of Max means DefaultMax. It is safe for concurrent use.
+// Groups derives node groups from the offers. If Max is 0, DefaultMax applies. Groups is safe for concurrent use.
 type Groups struct {
-	// Market returns the present offers, and false when they are not known now; nil means that they are never known.
+	// Market returns the present offers, and false while they are not known. If Market is nil, the offers are never
+	// known.
 	Market func() (market.Market, bool)
-	// InForce returns the specs of the running groups, and false while they cannot be read; nil means that no group runs.
-	// Expand calls it until it returns true once, and derives no group before that. Running groups have precedence over
-	// new groups, so that a restarted server and another replica list the same groups.
+	// InForce returns the specs of the running groups, and false while they cannot be read. If InForce is nil, no
+	// group runs. Each call of Expand calls InForce, until InForce has returned true once. Before that, Expand
+	// derives no group. Running groups have precedence over new groups, so that all replicas list the same groups,
+	// also after a restart.
 	InForce func() ([]fleet.GroupSpec, bool)
 	Max     int
 	Log     *slog.Logger
@@ -45,22 +47,23 @@ type Groups struct {
 	Now func() time.Time
 
 	mu       sync.Mutex
-	restored bool                // InForce has been read
+	restored bool                // InForce has returned true
 	listed   map[string]*derived // by id
 	refused  map[string]string   // maps ids to reasons, so that each refusal is logged once
 }
 
-// derived is a derived group that is or may be listed.
+// derived is a derived group that is listed, or that could be listed.
 type derived struct {
 	id        string
-	base      string // id of the configured group, with its size
+	base      string // id of the Base: of the configured group, with the size
 	value     string // the provider's id, or the label's value
 	labels    map[string]string
-	price     float64 // of a node, divided by the weight of its shape, because shapes differ
+	price     float64 // price of a node divided by the weight of its shape, because shapes differ
 	offeredAt time.Time
 }
 
-// Expand returns the groups that the configured ones define, in a stable order.
+// Expand returns all groups that the config defines: the configured groups without `per`, and then the derived
+// groups. The order of equal groups does not change.
 func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,12 +98,12 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	return out
 }
 
-// removeStale removes groups that are no longer configured, and groups that have had no large enough offer for longer
-// than Linger.
+// removeStale removes derived groups whose configured group no longer exists. It also removes derived groups that
+// have been without a sufficiently large offer for longer than Linger.
 func (g *Groups) removeStale(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
-		if !known { // the offers are unknown
+		if !known { // the time during which the offers are unknown does not count towards Linger
 			d.offeredAt = now
 		}
 		if !configured || fixed[id] || now.Sub(d.offeredAt) > Linger {
@@ -110,8 +113,8 @@ func (g *Groups) removeStale(bases map[string]config.Base, fixed map[string]bool
 	}
 }
 
-// list adds groups for which offers exist, the cheapest first, up to Max. Groups that are already listed stay, even if
-// their prices change.
+// list adds groups for which offers exist, the cheapest group first, until Max groups are listed. Groups that are
+// already listed stay, even if their prices change.
 func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) {
 	refused := map[string]string{}
 	for _, d := range offered {
@@ -121,7 +124,7 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 			g.listed[d.id] = d
 		case old != nil:
 			refused[d.id] = "its id is already used by the group derived from " + old.base + " and " + old.value +
-				": change the provider or the label of " + d.value + " another name"
+				": give the provider, or the label value " + d.value + ", another name"
 		case fixed[d.id]:
 			refused[d.id] = "its id is already used by a configured node group: rename the configured group"
 		case len(g.listed) >= cmp.Or(g.Max, DefaultMax):
@@ -139,14 +142,15 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 	g.refused = refused
 }
 
-// Derives reports whether the group is listed as a derived one.
+// Derives reports whether the group is derived and listed.
 func (g *Groups) Derives(group string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.listed[group] != nil
 }
 
-// Refused maps the ids of groups that could be derived to the reasons for which they are not.
+// Refused returns the groups that the offers define but that are not listed. The key is the group's id, and the value
+// is the reason.
 func (g *Groups) Refused() map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,11 +166,11 @@ func (g *Groups) now() time.Time {
 
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
-// minWeight is the minimum weight of a shape as a divisor.
+// minWeight is the smallest weight of a shape by which a price is divided, because the weight may be 0.
 const minWeight = 1e-6
 
-// wanted returns the groups that the offers define, each once, the cheapest first. An offer smaller than a node of the
-// base defines no group, because such a group can have no nodes but counts towards Max.
+// wanted returns the groups that the offers define, each once, the cheapest first. An offer that is too small for a
+// node of the base defines no group. Such a group could have no nodes, but would count towards Max.
 func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out []*derived) {
 	candidates := m.Candidates()
 	type key struct{ base, value string }
@@ -186,9 +190,9 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 	return out
 }
 
-// matching returns the offers from which groups of the base can be derived. A group for one provider has the
-// architecture of the provider's offer, unless the base names an architecture. Any other group has the base's
-// architecture.
+// matching returns the offers from which groups of the base can be derived. If the base has a label of its
+// architecture, or derives groups by a label, only offers of the base's architecture match. Otherwise offers of any
+// architecture match, because a group then has the architecture of its provider's offer.
 func matching(base config.Base, candidates []choice.Candidate, now time.Time) (found []fleet.Offer) {
 	_, byLabel := base.Per.Label()
 	if byLabel || base.Labels[corev1.LabelArchStable] != "" {
@@ -216,8 +220,8 @@ func matching(base config.Base, candidates []choice.Candidate, now time.Time) (f
 	return found
 }
 
-// valueOf returns the value that distinguishes the offer's group from the other groups of the base, and the labels that
-// all nodes of the group will have.
+// valueOf returns the value for which the base derives the offer's group: the provider's id, or the value of the
+// label in Per. It also returns the labels that all nodes of the group will have.
 func valueOf(base config.Base, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	labels = config.NodeLabels(o.Labels)
 	key, byLabel := base.Per.Label()

@@ -50,8 +50,9 @@ func TestUnfitProvidersDisplaceNoFitProvider(t *testing.T) {
 	require.Empty(t, g.Refused())
 }
 
-// A measured offer contains only the capacity that other workloads leave free. While this is too small, the offer's
-// group stays as long as the group of an offer that has disappeared. It returns with the capacity.
+// A measured offer contains only the capacity that other workloads leave free. While this capacity is too small for a
+// node, the offer's group stays as long as the group of an offer that has disappeared. The group returns when the
+// capacity is large enough again.
 func TestGroupOfAFullMeasuredOfferLingers(t *testing.T) {
 	free, full := withGPUs(offer("milan", "north", 2), "4"), offer("milan", "north", 2)
 	w := newWorld(free)
@@ -66,7 +67,8 @@ func TestGroupOfAFullMeasuredOfferLingers(t *testing.T) {
 	require.Len(t, listed(), 1)
 }
 
-// Holds leave less room on a provider than a node needs. The provider is only full, so its group exists.
+// Existing nodes leave less free capacity on a provider than another node needs. The provider is full, but large
+// enough for a node, so its group exists.
 func TestProviderFullOfHoldsKeepsItsGroup(t *testing.T) {
 	taken := withGPUs(offer("milan", "north", 2), "4")
 	taken.Free = corev1.ResourceList{}

@@ -14,8 +14,8 @@ type Source interface {
 	Hash() string
 }
 
-// Follow returns the server's first groups and a function for Options.Reload. That function returns new settings when
-// the config or the derived groups have changed.
+// Follow returns the groups with which the server starts, and a function for Options.Reload. That function returns
+// new settings when the config or the derived groups have changed.
 func (g *Groups) Follow(configured config.Config, source Source) (
 	[]fleet.GroupSpec, func() (grpcserver.Settings, bool, error)) {
 	first := g.Expand(configured.NodeGroups)

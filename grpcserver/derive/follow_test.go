@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// file is a config file that has a new version or is broken.
+// file is a config file. A value in next means that the file has changed. A value in broken means that it has an
+// error.
 type file struct {
 	next   *config.Config
 	broken error

@@ -36,11 +36,12 @@ func randomOffers(r *rand.Rand) (all []market.Offer) {
 	return all
 }
 
-// derivation is the model. For each listed group, by id, it holds the time at which the group was last offered.
+// derivation is the model. It maps the id of each listed group to the time at which an offer for the group last
+// existed.
 type derivation map[string]time.Time
 
-// follow repeats the work of Expand. It removes a group that was not offered for too long, keeps every other listed
-// group, and fills the remaining places with the cheapest offers that are large enough for a node.
+// follow repeats the work of Expand. It removes a group that was not offered for too long, and keeps every other
+// listed group. Then it adds groups of the cheapest offers that are large enough for a node, up to the maximum.
 func (d derivation) follow(w *world, most int) {
 	if w.unknown {
 		for id := range d {

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restore lists the running derived groups as soon as InForce can be read. Linger starts again for each restored group.
+// restore adds the running derived groups to the list. It does this once, when InForce returns true for the first
+// time. For each of these groups, the time Linger begins again.
 func (g *Groups) restore(bases map[string]config.Base) {
 	if g.restored || len(bases) == 0 {
 		return
@@ -39,8 +40,8 @@ func (g *Groups) restore(bases map[string]config.Base) {
 	}
 }
 
-// valueIn returns the value from which the spec of a derived group was made, or "" when the spec does not belong to the
-// base.
+// valueIn returns the value for which the spec of a derived group was made: the provider's id or the label's value.
+// It returns "" when the spec does not belong to the base.
 func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	key, byLabel := base.Per.Label()
 	if !byLabel {
@@ -52,7 +53,7 @@ func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	return spec.Selector.MatchLabels[key]
 }
 
-// labelsIn returns those labels of a derived group's spec that were copied from its offer.
+// labelsIn returns the labels in the spec of a derived group that were copied from the group's offer.
 func labelsIn(base config.Base, spec fleet.GroupSpec) map[string]string {
 	labels := maps.Clone(spec.Labels)
 	maps.DeleteFunc(labels, func(key, value string) bool { return base.Labels[key] == value })
@@ -65,14 +66,14 @@ type Running interface {
 	Snapshot(ctx context.Context, group string) (fleet.Snapshot, error)
 }
 
-// These constants bound ReadInForce.
+// These constants bound the duration and the concurrent reads of ReadInForce.
 const (
 	readTimeout = 10 * time.Second
 	readAtOnce  = 16
 )
 
-// ReadInForce reads the specs of the running groups. It blocks for ten seconds at most. A group that has ended since it
-// was listed has no spec. If a group has published nothing yet, the error is a *fleet.Refusal.
+// ReadInForce reads the specs of the running groups. It blocks for ten seconds at most. It skips a group that ends
+// while ReadInForce runs. If a running group has not published a snapshot yet, the error is a *fleet.Refusal.
 func ReadInForce(ctx context.Context, groups Running) ([]fleet.GroupSpec, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -47,7 +47,8 @@ func TestRunningGroupsSurviveARestart(t *testing.T) {
 	}
 }
 
-// An id belongs to one value, even if another offer is the cheapest when a server starts again.
+// Two base groups and two providers can give the same group id, a-b-c. The id belongs to the first provider, even if
+// the other one is cheaper when a server starts again.
 func TestIDsKeepTheirValueOverARestart(t *testing.T) {
 	configured := []config.NodeGroup{base("a", config.PerProvider), base("a-b", config.PerProvider)}
 	w := newWorld(offer("b-c", "north", 1), offer("c", "south", 2))
@@ -62,7 +63,8 @@ func TestIDsKeepTheirValueOverARestart(t *testing.T) {
 	require.Equal(t, "b-c", provider(w.restarted(first).Expand(configured)))
 }
 
-// A server starts while an offer is missing, or while the market cannot be read. It still lists the offer's group.
+// A server starts while an offer is missing, or while the market cannot be read. The server still lists the offer's
+// group.
 func TestGroupOfAMissingOfferSurvivesARestart(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	configured := []config.NodeGroup{base("l", config.PerProvider)}
@@ -105,7 +107,7 @@ func TestOnlyDerivedGroupsAreRestored(t *testing.T) {
 	require.Empty(t, w.restarted(specs).Expand([]config.NodeGroup{byLabel}))
 }
 
-// snapshots are the running groups. Each id has the error that a read of its snapshot returns.
+// snapshots maps the ids of the running groups to the errors that reads of their snapshots return.
 type snapshots map[string]error
 
 func (s snapshots) Running(context.Context) (ids []string, err error) {

@@ -88,7 +88,7 @@ func TestSizesDoNotBalance(t *testing.T) {
 	require.Equal(t, "web", l.Labels[fleet.LabelBalance])
 }
 
-// An offer disappears and returns every five seconds. The groups of no size change.
+// An offer disappears and returns every five seconds. The groups of all sizes stay the same.
 func TestFlappingOfferChangesNoSizes(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all, configured := w.groups(), w.Offers, []config.NodeGroup{ladder("b", config.PerProvider)}

@@ -15,7 +15,7 @@ func (d *derived) spec(base config.Base) fleet.GroupSpec {
 	out.ID = d.id
 	out.Labels = maps.Clone(d.labels)
 	for key, value := range base.Labels {
-		if _, theirs := out.Labels[key]; !theirs { // Liqo copies the provider's labels to the Node
+		if _, theirs := out.Labels[key]; !theirs { // the offer has precedence: Liqo copies its labels to the Node
 			out.Labels[key] = value
 		}
 	}

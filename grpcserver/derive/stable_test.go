@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// gpuSizes returns sizes with three weighted resources. The order of their addition changes the sum.
+// gpuSizes returns sizes with three weighted resources. The sum of their weights depends on the order of the
+// addition.
 func gpuSizes() config.NodeGroup {
 	size := func(name, cpu, memory, gpus string) config.Size {
 		s := config.Size{Name: name, Shape: shape(cpu, memory)}

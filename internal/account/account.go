@@ -1,5 +1,6 @@
-// Package account reads the claims in bearer tokens and client certificates. It verifies no signature. So a caller may
-// show the claims to people, or use them to choose its next request, because the API server verifies the credentials.
+// Package account reads the claims in bearer tokens and client certificates. It does not verify signatures. Therefore
+// a caller may use the claims for two purposes only: to show them to people, and to choose its next request. The API
+// server verifies the credentials of that request.
 package account
 
 import (
@@ -9,7 +10,7 @@ import (
 	"strings"
 )
 
-// claims holds the used claims of a ServiceAccount's token. The times are in Unix seconds.
+// claims holds the claims of a ServiceAccount's token that this package uses. The times are in Unix seconds.
 type claims struct {
 	Subject string `json:"sub"`
 	Expires int64  `json:"exp"`
@@ -27,7 +28,8 @@ func read(token string) (c claims, ok bool) {
 	return c, err == nil && json.Unmarshal(payload, &c) == nil
 }
 
-// Of returns the ServiceAccount in the token's subject, or an error if the subject is not a ServiceAccount.
+// Of returns the namespace and the name of the ServiceAccount to which the token belongs. It returns an error if the
+// token does not belong to a ServiceAccount.
 func Of(token string) (namespace, name string, err error) {
 	c, ok := read(token)
 	account, isAccount := strings.CutPrefix(c.Subject, "system:serviceaccount:")

@@ -39,8 +39,8 @@ func TestExpiryOfCredentials(t *testing.T) {
 	}
 }
 
-// Credentials are due for renewal after a third of their validity. They are late when a third remains, but not earlier
-// than 14 days before they expire.
+// Credentials are due for renewal when a third of their validity has passed. They are late when only a third of their
+// validity is left. If this third is longer than 14 days, they are late 14 days before they expire.
 func TestCredentialsAreDueAndLate(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Unix(1_800_000_000, 0)

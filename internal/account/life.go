@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Life is the time in which credentials are valid. Begin is zero if it is unknown. Both fields are zero for credentials
-// that do not expire.
+// Life is the period in which credentials are valid. Begin is zero if it is unknown. Both fields are zero for
+// credentials that do not expire.
 type Life struct{ Begin, End time.Time }
 
-// warnBefore is the maximum time between the first warning and the end of the credentials.
+// warnBefore is the maximum time between the first warning and the time at which the credentials expire.
 const warnBefore = 14 * 24 * time.Hour
 
-// LifeOf returns the life of the token or of the client certificate in access. If access contains both, LifeOf returns
-// the life that ends first.
+// LifeOf returns the period in which the credentials in access are valid. The credentials are a token or a client
+// certificate. If access contains both, LifeOf returns the period that ends first.
 func LifeOf(access *rest.Config) (life Life) {
 	if access.BearerToken != "" {
 		life = LifeOfToken(access.BearerToken)
@@ -30,7 +30,8 @@ func LifeOf(access *rest.Config) (life Life) {
 	return life
 }
 
-// LifeOfToken returns the life in the claims of a token; zero if the token has no expiry.
+// LifeOfToken returns the period in which a token is valid, according to its claims. It returns the zero Life if the
+// token does not expire or cannot be read.
 func LifeOfToken(token string) (life Life) {
 	c, ok := read(token)
 	if !ok || c.Expires <= 0 {
@@ -43,9 +44,10 @@ func LifeOfToken(token string) (life Life) {
 	return life
 }
 
-// Due returns the time from which credentials should be renewed: a third of the life after its beginning. Renewals may
-// then fail for another third of the life before Late warns. Due returns the zero time if the beginning is unknown
-// (then the renewal is due immediately), and for credentials that do not expire.
+// Due returns the time from which credentials should be renewed: the time at which a third of their period has
+// passed. Renewals can then fail for another third of the period before the time that Late returns. If the beginning
+// of the period is unknown, Due returns the zero time, so that a renewal is due immediately. Due also returns the
+// zero time for credentials that do not expire.
 func (l Life) Due() time.Time {
 	if l.Begin.IsZero() {
 		return l.Begin
@@ -53,8 +55,8 @@ func (l Life) Due() time.Time {
 	return l.Begin.Add(l.End.Sub(l.Begin) / 3)
 }
 
-// Late returns the time from which an operator should be warned: a third of the life before its end, and at most 14
-// days before it. Late returns the zero time for credentials that do not expire.
+// Late returns the time from which an operator should be warned. This is the time at which a third of the period is
+// left, but not earlier than 14 days before the end. Late returns the zero time for credentials that do not expire.
 func (l Life) Late() time.Time {
 	before := warnBefore
 	if !l.Begin.IsZero() {

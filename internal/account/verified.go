@@ -2,9 +2,9 @@ package account
 
 import "k8s.io/client-go/rest"
 
-// Unverified returns the reason why a client with this configuration would not verify the server's identity, with the
-// remedy; "" if the client verifies it. Without verification an attacker in the network would receive the token, and
-// could impersonate the provider.
+// Unverified returns "" if a client with this configuration verifies the identity of the server. Otherwise it returns
+// the reason and the remedy. If a client does not verify the identity, an attacker in the network can impersonate the
+// provider and receive the token.
 func Unverified(config *rest.Config) string {
 	if config.Insecure {
 		return "has insecure-skip-tls-verify: give it the certificate-authority-data of that API server instead"

@@ -10,13 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Verdict is the reason, in one word, why a bound pod does not run.
+// Verdict names the reason for which a bound pod does not run.
 type Verdict string
 
-// These constants are the verdicts. The message that accompanies a verdict quotes the provider's message.
+// These constants are the verdicts. The function Of returns a verdict together with a text, which quotes the
+// provider's message if one is known.
 const (
-	// RefusedByProvider means that the provider's API server refuses the pod, for example by a policy, a quota of the
-	// namespace or a webhook.
+	// RefusedByProvider means that the provider's API server refuses the pod, for example because of a policy, a
+	// quota of the namespace or a webhook.
 	RefusedByProvider Verdict = "RefusedByProvider"
 	// HoldsNoQuota means that Liqo on the provider refuses the pod because the node's quota is used up. Liqo's quota also
 	// counts ended pods.
@@ -34,8 +35,8 @@ const (
 // Verdicts lists all verdicts about pods that Liqo offloads.
 var Verdicts = []Verdict{RefusedByProvider, HoldsNoQuota, PendingOnProvider, NotStarting, Restarting}
 
-// LabelOffloaded is the label of each pod of the consumer that Liqo offloads, also of a pod that the provider refuses
-// (Liqo pkg/consts/replication.go, LocalPodLabelKey). ValueOffloaded is its value.
+// LabelOffloaded is the label of each pod of the consumer that Liqo offloads, even if the provider refuses the pod
+// (Liqo pkg/consts/replication.go, LocalPodLabelKey). ValueOffloaded is the value of this label.
 const (
 	LabelOffloaded = "liqo.io/shadowPod"
 	ValueOffloaded = "true"
@@ -50,9 +51,9 @@ const (
 	quotaUsed     = "quota usage exceeded"
 )
 
-// Of returns the verdict about a bound pod, and the reason. events are the pod's Events, or nil; only they contain the
-// provider's message about a refusal. The verdict is empty for a pod that has ended, is being deleted, or whose
-// containers have all started.
+// Of returns the verdict about a bound pod, and a text that explains the verdict. events are the pod's Events, or
+// nil. Without Events, the text about a refusal does not contain the provider's message. The verdict is empty for a
+// pod that has ended or is being deleted, and for a pod in which no container has a problem.
 func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
 	status := &pod.Status
 	switch {
@@ -93,7 +94,8 @@ func refused(status *corev1.PodStatus, events []corev1.Event) (Verdict, string) 
 	return RefusedByProvider, last.Message
 }
 
-// ofContainer returns the verdict about one container, "" if it has started and not ended.
+// ofContainer returns the verdict about one container. It returns "" if the container runs or has ended with exit
+// code 0. A container that has restarted and is not ready has the verdict Restarting.
 func ofContainer(c corev1.ContainerStatus) (Verdict, string) {
 	ended := c.LastTerminationState.Terminated
 	waiting := c.State.Waiting
@@ -117,7 +119,7 @@ func ofContainer(c corev1.ContainerStatus) (Verdict, string) {
 	return NotStarting, fmt.Sprintf("container %s waits: %s", c.Name, why)
 }
 
-// ending describes the end of one run of a container.
+// ending returns a text with the exit code, the reason and the message of a container that has ended.
 func ending(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Reason != "" {
@@ -129,9 +131,9 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// LastRemote returns reason and message of the newest Event that the provider's cluster has written about its pod, or
-// "" if such an Event does not exist. Liqo copies such Events and appends "(remote)" to their source
-// (pkg/virtualKubelet/reflection/event/event.go).
+// LastRemote returns the reason and the message of the newest Event that the provider's cluster has written about its
+// copy of the pod. It returns "" if such an Event does not exist. Liqo copies these Events and appends "(remote)" to
+// their source (pkg/virtualKubelet/reflection/event/event.go).
 func LastRemote(events []corev1.Event) string {
 	last := lastEvent(events, func(e *corev1.Event) bool { return strings.HasSuffix(e.Source.Component, " (remote)") })
 	if last == nil {

@@ -25,7 +25,7 @@ func refusal(message string, at int64) corev1.Event {
 		Source: corev1.EventSource{Component: "liqo-pod-reflection"}}
 }
 
-// The messages in this test were recorded from a real provider by the e2e suite "pods".
+// The e2e suite "pods" recorded the messages in this test from a real provider.
 func TestReasonOfABoundPodThatDoesNotRun(t *testing.T) {
 	const quota = `Error reflecting object to cluster "provider1": admission webhook "shadowpod.validate.liqo.io" ` +
 		`denied the request: peering cpu quota usage exceeded - free 0 / requested 100m`

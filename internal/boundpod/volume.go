@@ -6,7 +6,7 @@ import corev1 "k8s.io/api/core/v1"
 // pkg/liqo-controller-manager/offloading/storageprovisioner/remoteprovisioner.go).
 const labelProvider = "liqo.io/remote-cluster-id"
 
-// ProviderOf returns the id of the provider on which the volume is; "" for a volume on this cluster.
+// ProviderOf returns the id of the provider on which the volume is, or "" for a volume of this cluster.
 func ProviderOf(volume *corev1.PersistentVolume) string {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -1,4 +1,5 @@
-// Package cli contains the common parts of the commands of all our programs: log, version, exit code and waiting.
+// Package cli contains the common parts of the commands of all our programs: log, version, exit code and functions
+// that wait.
 package cli
 
 import (
@@ -15,17 +16,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Unstamped is the version of a binary whose build has set no version.
+// Unstamped is the version of a program whose build has not set a version.
 const Unstamped = "dev"
 
-// Version is the version of the program. Main sets it.
+// Version is the version of the program. The function Main sets it.
 var Version = Unstamped
 
-// ReadTimeout limits the duration of a short command.
+// ReadTimeout is the maximum duration of a short command.
 const ReadTimeout = 30 * time.Second
 
-// Main executes the root command. A SIGINT or SIGTERM cancels the command's context. If the command fails, Main prints
-// the error and exits with the code that exitCode returns for it.
+// Main executes the root command. A SIGINT or SIGTERM cancels the command's context. If the command fails, Main
+// prints the error and exits with the code that exitCode returns for this error.
 func Main(version string, root func() *cobra.Command, exitCode func(error) int) {
 	Version = version
 	// Set passes the container's memory limit to the Go runtime, which then collects garbage earlier when the memory is
@@ -42,12 +43,12 @@ func Main(version string, root func() *cobra.Command, exitCode func(error) int) 
 	}
 }
 
-// EndAtOnce restores the default effect of Ctrl-C, which ends the process. Commands use it that block on input and so
-// would not notice a canceled context.
+// EndAtOnce restores the default effect of Ctrl-C, which ends the process immediately. It is for commands that wait
+// for input, because they would not notice that their context is canceled.
 func EndAtOnce(*cobra.Command, []string) { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
-// Parent returns a command that consists of subcommands; without arguments it prints its help. It sets RunE and Args,
-// because cobra otherwise accepts a misspelt subcommand.
+// Parent returns a command that only has subcommands. Without arguments the command prints its help. Parent sets RunE
+// and Args, because cobra would otherwise accept a misspelt subcommand.
 func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -55,7 +56,8 @@ func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Brief returns a RunE for a short command: it calls run with a context that ends after ReadTimeout.
+// Brief returns a function for the field RunE of a short command. The function calls run with a context that ends
+// after ReadTimeout.
 func Brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {

@@ -9,16 +9,16 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// init sets the global loggers of klog and controller-runtime. They must not change after a goroutine has logged,
-// because klog's SetLogger is not thread-safe. So init sets them before any other code runs, and they forward each line
-// to slog.Default(), which may change.
+// init sets the global loggers of klog and controller-runtime before any other code runs. These loggers must not be
+// set after a goroutine has logged, because klog's SetLogger is not thread-safe. They forward each line to
+// slog.Default(), which may change later.
 func init() {
 	toDefault := logr.FromSlogHandler(defaultHandler{})
 	klog.SetLogger(toDefault)
 	ctrllog.SetLogger(toDefault)
 }
 
-// defaultHandler forwards each record to the current handler of slog.Default().
+// defaultHandler is a slog.Handler that forwards each record to the present handler of slog.Default().
 type defaultHandler struct{}
 
 func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {

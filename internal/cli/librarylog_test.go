@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The reflector of one command may still log while another command creates its logger. The race detector checks this
-// test.
+// The reflector of one command may still log while another command creates its logger. The race detector checks that
+// this is safe.
 func TestLibrariesUseTheProcessLogger(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })

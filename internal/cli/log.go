@@ -15,16 +15,17 @@ import (
 // Log holds the flags of the log.
 type Log struct{ Level, Format string }
 
-// Register adds the flags to a command and its subcommands.
+// Register adds the log flags to a command and its subcommands.
 func (l *Log) Register(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&l.Level, "log-level", "info", "minimum level that is logged: debug, info, warn, error")
 	Values(cmd, "log-level", "debug", "info", "warn", "error")
-	f.StringVar(&l.Format, "log-format", "", "text or json; text on a terminal, json elsewhere")
+	f.StringVar(&l.Format, "log-format", "", "text or json (default: text on a terminal, json elsewhere)")
 	Values(cmd, "log-format", "text", "json")
 }
 
-// Logger creates the logger of the process and sets it as slog.Default(), which libraries with a global logger use.
+// Logger creates the logger of the process and sets it as slog.Default(). Libraries that use a global logger then use
+// this logger, too.
 func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
 	handler, err := l.Handler(out)
 	if err != nil {
@@ -56,7 +57,8 @@ func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 	}
 }
 
-// cleaned removes control characters and tokens from texts and errors, because some texts come from other parties.
+// cleaned removes control characters and tokens from the texts and errors in an attribute, because other parties have
+// written some of these texts.
 func cleaned(_ []string, a slog.Attr) slog.Attr {
 	switch text := a.Value.Any().(type) {
 	case string:
@@ -67,8 +69,8 @@ func cleaned(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// DurationsInSeconds replaces a duration by a number of seconds; the JSON handler would write nanoseconds. It is a
-// ReplaceAttr function of slog.HandlerOptions.
+// DurationsInSeconds replaces a duration by its number of seconds, because the JSON handler would write nanoseconds.
+// It can be used as slog.HandlerOptions.ReplaceAttr.
 func DurationsInSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLogsAreClean checks that control characters and tokens in texts of other parties do not appear in a log.
+// TestLogsAreClean logs texts of other parties that contain control characters and tokens. The log does not contain
+// these characters and tokens.
 func TestLogsAreClean(t *testing.T) {
 	const hostile = "no \x1b]52;c;cm0=\a\u202Egnp.exe eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"
 	for _, format := range []string{"json", "text"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// A program shows the documents of its own release.
+// The URLs of documents that a program prints lead to the documents of its own release.
 func TestPageOfTheRelease(t *testing.T) {
 	before := cli.Version
 	t.Cleanup(func() { cli.Version = before })

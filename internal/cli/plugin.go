@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// plugin is the file name of a kubectl plugin: the command `kubectl some-name` runs kubectl-some_name.
+// plugin matches the file name of a kubectl plugin. For example, the command `kubectl some-name` runs the file
+// kubectl-some_name.
 var plugin = regexp.MustCompile(`^kubectl-([a-z0-9_]+)$`)
 
-// AsPlugin makes usage lines and examples begin with `kubectl` when the program was started under the file name of a
-// kubectl plugin. Otherwise it changes nothing.
+// AsPlugin finds out from the program's file name whether the program is a kubectl plugin. If so, it changes the help
+// of the commands: usage lines and examples then begin with `kubectl`.
 func AsPlugin(root *cobra.Command, program string) {
 	name := plugin.FindStringSubmatch(filepath.Base(program))
 	if name == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// Usage lines, examples and hints name the command as its user has typed it.
+// Usage lines, examples and hints contain the command in the form in which the user has typed it.
 func TestUsageOfAKubectlPlugin(t *testing.T) {
 	for program, name := range map[string]string{
 		"/opt/krew/bin/kubectl-liqo_autoscaler": "kubectl liqo-autoscaler",

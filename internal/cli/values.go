@@ -2,8 +2,8 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Values completes the flag of the command with the values.
+// Values makes the shell completion offer the given values for the command's flag.
 func Values(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, // fails only for a flag that does not exist
+	_ = cmd.RegisterFlagCompletionFunc(flag, // returns an error only for a flag that does not exist
 		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

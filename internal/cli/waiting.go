@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Patiently calls try every second until try succeeds, returns again as false, the limit has passed, or ctx ends. It
-// returns the last error of try. It prints each new error for which it waits to errOut.
+// Patiently calls try every second until try succeeds. It also stops when the result `again` of try is false, when
+// the limit has passed, or when ctx ends. It returns the last error of try. While it waits, it prints each new error
+// to errOut.
 func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
 	end := time.Now().Add(limit)
 	var logged logonce.LastError
@@ -29,8 +30,8 @@ func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try f
 	}
 }
 
-// WaitFor calls check every 50 ms until it succeeds, ctx ends, or the limit has passed. It returns the last error of
-// check.
+// WaitFor calls check every 50 ms until check succeeds, ctx ends, or the limit has passed. It returns the last error
+// of check.
 func WaitFor(ctx context.Context, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

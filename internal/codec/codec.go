@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// Encoding is the value of the metadata "encoding" of an encrypted payload. metadataKey is the metadata with the name
-// of the key.
+// Encoding is the value of the metadata "encoding" of an encrypted payload. The metadata metadataKey contains the
+// name of the key with which the payload is encrypted.
 const (
 	Encoding    = "binary/encrypted"
 	metadataKey = "encryption-key-id"
@@ -31,12 +31,12 @@ type Codec struct {
 	last keys
 }
 
-// readEvery is the minimum interval between two reads of the key file, which is read again so that new keys need no
-// restart.
+// readEvery is the minimum interval between two reads of the key file. The codec reads the file repeatedly, so that
+// new keys need no restart.
 const readEvery = time.Second
 
-// Open reads the key file, and tests each key. If the file becomes invalid later, the Codec logs an error to log and
-// keeps the last valid keys.
+// Open reads the key file, and tests each key. If the file becomes invalid later, the Codec writes an error to log
+// and keeps using the last valid keys.
 func Open(path string, log *slog.Logger) (*Codec, error) {
 	files, err := reload.Open(func(contents [][]byte) (keys, error) {
 		k, err := parseKeys(contents[0])
@@ -61,7 +61,8 @@ func (c *Codec) keys() keys {
 	return c.last
 }
 
-// Encode implements converter.PayloadCodec. It encrypts with the first key, and returns encrypted payloads unchanged.
+// Encode implements converter.PayloadCodec. It encrypts each payload with the first key. It returns payloads that are
+// already encrypted unchanged.
 func (c *Codec) Encode(all []*common.Payload) ([]*common.Payload, error) {
 	k := c.keys()
 	out := make([]*common.Payload, len(all))
@@ -82,11 +83,11 @@ func (c *Codec) Encode(all []*common.Payload) ([]*common.Payload, error) {
 	return out, nil
 }
 
-// ErrUnknownKey means that the key of a payload is not in the key file.
+// ErrUnknownKey means that a payload is encrypted with a key that is not in the key file.
 var ErrUnknownKey = errors.New("a payload is encrypted with a key that --temporal-codec-key-file does not have")
 
-// Decode implements converter.PayloadCodec. It returns plain payloads unchanged. It fails with ErrUnknownKey if the key
-// file lacks a payload's key.
+// Decode implements converter.PayloadCodec. It returns plain payloads unchanged. It returns ErrUnknownKey if the key
+// file does not contain the key of a payload.
 func (c *Codec) Decode(all []*common.Payload) ([]*common.Payload, error) {
 	k := c.keys()
 	out := make([]*common.Payload, len(all))

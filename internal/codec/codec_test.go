@@ -23,14 +23,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// line returns the line of a new key.
+// line returns a line of a key file with a new key.
 func line(name string) string {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)
 	return name + " " + base64.StdEncoding.EncodeToString(key) + "\n"
 }
 
-// with opens a codec with these lines.
+// The function `with` opens a codec whose key file has these lines.
 func with(t *testing.T, lines ...string) *Codec {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys")
@@ -80,8 +80,9 @@ func TestPayloadsAreEncryptedAndDecrypted(t *testing.T) {
 	require.ErrorContains(t, err, "another key has that name")
 }
 
-// TestKeysAreRotatedWithoutAGap first adds a new key at the end of all files, then moves it to the front, and at last
-// removes the old key. In each step, processes before and after the step read each other's payloads.
+// TestKeysAreRotatedWithoutAGap replaces a key in three steps. It adds the new key at the end of all files, then
+// moves it to the front, and at last removes the old key. During each step, some processes have the old file and some
+// have the new file. All these processes can read each other's payloads.
 func TestKeysAreRotatedWithoutAGap(t *testing.T) {
 	old, new := line("old"), line("new")
 	steps := []*Codec{with(t, old), with(t, old, new), with(t, new, old)}
@@ -98,7 +99,8 @@ func TestKeysAreRotatedWithoutAGap(t *testing.T) {
 	require.ErrorContains(t, err, `"old"`)
 }
 
-// TestNewKeysNeedNoRestart replaces the file with a valid file and then with a broken file.
+// TestNewKeysNeedNoRestart replaces the key file with another valid file, whose keys take effect, and then with a
+// broken file, which has no effect.
 func TestNewKeysNeedNoRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -144,8 +146,8 @@ func TestBadKeyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 }
 
-// TestTextsOfFailuresAreEncoded checks that the codec encodes the texts of a failure and of its causes once, and
-// decodes them again.
+// TestTextsOfFailuresAreEncoded checks that the codec encodes the texts of a failure and of its causes exactly once,
+// and that it decodes them again.
 func TestTextsOfFailuresAreEncoded(t *testing.T) {
 	f := &failure.Failure{Message: "milan at 10.1.2.3 refuses", StackTrace: "main.go:1"}
 	require.NoError(t, hide(nil, f))
@@ -159,8 +161,8 @@ func TestTextsOfFailuresAreEncoded(t *testing.T) {
 	require.Equal(t, "milan at 10.1.2.3 refuses", f.GetMessage())
 }
 
-// TestHandlerAnswersOnlyTemporalsUIAndCLI checks that the handler answers the Temporal UI and the CLI, and refuses
-// other pages in the same browser.
+// TestHandlerAnswersOnlyTemporalsUIAndCLI checks that the handler answers the Temporal UI and the CLI. It refuses
+// other web pages in the same browser.
 func TestHandlerAnswersOnlyTemporalsUIAndCLI(t *testing.T) {
 	c := with(t, line("a"))
 	h := Handler(c, []string{"http://127.0.0.1:8233"})
@@ -193,8 +195,8 @@ func TestHandlerAnswersOnlyTemporalsUIAndCLI(t *testing.T) {
 	}
 }
 
-// TestCodecDoesNotChangeTheRequest checks that the codec changes a copy of a request. The SDK may send the original
-// again.
+// TestCodecDoesNotChangeTheRequest checks that the codec changes only a copy of a request, because the SDK may send
+// the original again.
 func TestCodecDoesNotChangeTheRequest(t *testing.T) {
 	request := &common.Payloads{Payloads: []*common.Payload{payload("1")}}
 	err := copied(t.Context(), "", request, nil, nil, func(_ context.Context, _ string, sent, _ any, _ *grpc.ClientConn,

@@ -12,7 +12,7 @@ import (
 )
 
 // DialOption returns an option for a connection to Temporal that encrypts the payloads of requests and decrypts the
-// payloads of responses. It does not encrypt search attributes, because Temporal must compare them.
+// payloads of responses. It does not encrypt search attributes, because Temporal must compare their values.
 func (c *Codec) DialOption() (grpc.DialOption, error) {
 	failures, err := proxy.NewFailureVisitorInterceptor(proxy.FailureVisitorInterceptorOptions{
 		Outbound: &proxy.VisitFailuresOptions{Visitor: hide},
@@ -26,13 +26,14 @@ func (c *Codec) DialOption() (grpc.DialOption, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encrypt payloads: %w", err)
 	}
-	// The order matters: failures moves messages into payloads, which payloads then encrypts.
+	// The order matters: the interceptor failures moves messages into payloads before the interceptor payloads
+	// encrypts them.
 	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil
 }
 
-// copied passes a copy of the request to the next interceptors, which change it. The SDK needs the original request: it
-// sends it again when Temporal does not answer, and it keeps the results of local activities and side effects that are
-// in the request.
+// copied passes a copy of the request to the next interceptors, because they change it. The SDK still needs the
+// original request. It sends the request again if Temporal does not answer, and it keeps the results of local
+// activities and side effects that are in the request.
 func copied(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, next grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	if message, ok := request.(proto.Message); ok {
@@ -41,15 +42,16 @@ func copied(ctx context.Context, method string, request, answer any, conn *grpc.
 	return next(ctx, method, request, answer, conn, options...)
 }
 
-// hide moves the message and the stack trace of a failure into a payload, which is then encrypted.
+// hide moves the message and the stack trace of a failure into a payload, which the next interceptor encrypts.
 func hide(_ *proxy.VisitFailuresContext, f *failure.Failure) error {
-	if f.GetEncodedAttributes() != nil { // a received failure that is forwarded already has its payload
+	if f.GetEncodedAttributes() != nil { // a failure that Temporal sent and the SDK sends back already has this payload
 		return nil
 	}
 	return converter.EncodeCommonFailureAttributes(converter.GetDefaultDataConverter(), f)
 }
 
-// show reverses hide. It leaves a failure unchanged that was written before the codec was enabled.
+// show moves the message and the stack trace back from the payload. It does not change a failure that was stored
+// before the codec was enabled.
 func show(_ *proxy.VisitFailuresContext, f *failure.Failure) error {
 	if f.GetEncodedAttributes() != nil {
 		converter.DecodeCommonFailureAttributes(converter.GetDefaultDataConverter(), f)

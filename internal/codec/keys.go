@@ -16,7 +16,8 @@ const (
 	maxKeys  = 16
 )
 
-// keys holds the keys of a file. The codec encrypts with the first key and decrypts with any key.
+// keys holds the keys of a key file. The codec encrypts with the first key. It decrypts a payload with the key whose
+// name is in the payload's metadata.
 type keys struct {
 	first string
 	by    map[string]cipher.AEAD // by the keys' names
@@ -24,8 +25,8 @@ type keys struct {
 
 var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// parseKeys parses a key file and tests each key. Each line consists of the name of a key and the key in base64. Empty
-// lines and lines that begin with # are ignored. The errors contain no key.
+// parseKeys parses a key file and tests each key. Each line consists of the name of a key and the key in base64.
+// Empty lines and lines that begin with # are ignored. Errors do not contain keys.
 func parseKeys(text []byte) (keys, error) {
 	k := keys{by: map[string]cipher.AEAD{}}
 	n := 0
@@ -76,7 +77,7 @@ func sealerOf(text []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// probe encrypts and decrypts a text with each key, and returns an error if the result differs.
+// probe encrypts and decrypts a text with each key. It returns an error if the decrypted text differs.
 func (k keys) probe() error {
 	for name, sealer := range k.by {
 		text := []byte("probe")

@@ -11,10 +11,10 @@ import (
 // maxBody bounds the body of a request, in bytes. The largest request is one page of a history.
 const maxBody = 16 << 20
 
-// Handler returns an HTTP handler that serves a codec to the Temporal UI and the temporal CLI: POST /encode and
-// /decode, as their setting --codec-endpoint requires. It decrypts without authentication. So it answers only requests
-// to a loopback address. It answers web pages only from the given origins, because otherwise any page in the user's
-// browser could read Temporal's payloads.
+// Handler returns an HTTP handler through which the Temporal UI and the temporal CLI use a codec. It serves POST
+// /encode and POST /decode, which these clients call when their setting --codec-endpoint is set. It decrypts without
+// authentication. Therefore it answers only requests to a loopback address. It answers requests of a web page only if
+// the page has one of the given origins. Otherwise any page in the user's browser could read Temporal's payloads.
 func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	serve := converter.NewPayloadCodecHTTPHandler(codec)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,8 @@ func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	})
 }
 
-// Loopback reports whether a host, with or without a port, is localhost or a loopback IP address.
+// Loopback reports whether a host is localhost or a loopback IP address. hostPort is the host, with or without a
+// port.
 func Loopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -13,16 +13,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These constants are the times of Await.
+// These constants are the interval and the time limits of Await.
 const (
 	requestTimeout = 5 * time.Second // of one request
 	retryInterval  = 2 * time.Second
-	// patience is the time for which Temporal must refuse us, or the namespace must be missing, before Await fails. At the
-	// start of a process the credentials may be about to change, or the namespace may be about to be created.
+	// patience is the time for which Await waits while Temporal refuses us or the namespace is missing. When a
+	// process starts, its credentials may still change, and the namespace may not exist yet.
 	patience = 15 * time.Second
 )
 
-// Check sends one request to find out whether Temporal serves the namespace. It returns errors in the form of Explain.
+// Check sends one request to find out whether Temporal serves the namespace. Explain converts the error of the
+// request.
 func (t *Target) Check(ctx context.Context, c client.Client) error {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -31,16 +32,16 @@ func (t *Target) Check(ctx context.Context, c client.Client) error {
 	return t.Explain(ctx, err)
 }
 
-// Await blocks until Temporal serves the namespace. It logs each new reason to wait. It waits without limit for a
-// Temporal that does not respond. It returns an error if Temporal refuses us, or the namespace is missing, for the time
-// patience. It returns nil when the context ends.
+// Await blocks until Temporal serves the namespace, and logs each new reason to wait. While Temporal does not
+// respond, Await waits without a limit. If Temporal refuses us or the namespace is missing, Await returns an error
+// after the time patience. It returns nil if ctx ends.
 func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) error {
 	return t.await(ctx, c, log, patience)
 }
 
 func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
 	var logged logonce.LastError
-	var refused time.Time // start of the refusal
+	var refused time.Time // the time since which Temporal refuses us or the namespace is missing, or zero
 	for ctx.Err() == nil {
 		err := t.Check(ctx, c)
 		if err == nil {

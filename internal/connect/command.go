@@ -30,19 +30,19 @@ func (c *Common) Register(cmd *cobra.Command) {
 		"Temporal task queue; -<hub> is appended for hubs other than the default (default liqo-autoscaler)")
 }
 
-// RegisterHub adds the flag of the hub.
+// RegisterHub adds the flag for the hub.
 func (c *Common) RegisterHub(cmd *cobra.Command) {
 	c.Hub = fleet.DefaultHub
 	cmd.Flags().Var((*hubFlag)(&c.Hub), "hub", "name of this installation, as in the file of the node groups")
 }
 
 // memoWarning is the size of a memo, in bytes, from which the SDK logs a warning. The memo of a node group with a
-// thousand instances is smaller.
+// thousand instances is smaller than this.
 const memoWarning = 512 << 10
 
-// Dial returns a client that connects at its first use, so that a process can start while Temporal is down. It also
-// validates the log flags, so that commands that never log still refuse invalid values. change may modify the client's
-// options.
+// Dial returns a client that connects at its first use, so that a process can start while Temporal is not available.
+// Dial also validates the log flags, so that even commands that never log refuse invalid values. The functions in
+// change may modify the client's options.
 func (c *Common) Dial(logger *slog.Logger,
 	change ...func(*client.Options)) (client.Client, *Target, error) {
 	if _, err := c.Handler(io.Discard); err != nil {
@@ -54,7 +54,8 @@ func (c *Common) Dial(logger *slog.Logger,
 	}
 	options := target.Options()
 	options.Logger = temporalLog{log: logger.With("component", "temporal")}
-	// By default the SDK warns from 2 KiB, which a group with eight instances exceeds. Temporal refuses from 2 MiB.
+	// By default the SDK logs a warning for a memo above 2 KiB. A group with eight instances has a larger memo.
+	// Temporal refuses memos above 2 MiB.
 	options.PayloadLimits = client.PayloadLimitOptions{MemoSizeWarning: memoWarning}
 	for _, f := range change {
 		f(&options)
@@ -66,12 +67,14 @@ func (c *Common) Dial(logger *slog.Logger,
 	return t, target, nil
 }
 
-// Run calls do with a client. If Temporal is not reachable, Run returns the reason immediately and does not call do.
+// Run calls the function `do` with a client. If Temporal is not reachable, Run returns the reason immediately and
+// does not call do.
 func (c *Common) Run(ctx context.Context, do func(t client.Client) error) error {
 	return c.RunAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
 }
 
-// Complete completes a short command that needs only Temporal: it sets RunE and adds the flag of the hub.
+// Complete finishes the definition of a short command that needs only Temporal: it sets RunE and adds the flag for
+// the hub.
 func (c *Common) Complete(cmd *cobra.Command,
 	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
 	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -81,7 +84,7 @@ func (c *Common) Complete(cmd *cobra.Command,
 	return cmd
 }
 
-// RunAt does the same as Run, and also passes the target to do.
+// RunAt does the same as Run, and also passes the Target to do.
 func (c *Common) RunAt(ctx context.Context, do func(t client.Client, target *Target) error) error {
 	t, target, err := c.Dial(slog.New(slog.DiscardHandler))
 	if err != nil {

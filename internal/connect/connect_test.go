@@ -21,7 +21,7 @@ import (
 
 func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// Every fault of the connection is reported in one line, with the address and the remedy, and has an exit code.
+// For each fault of the connection, the error is one line with the address and the remedy, and has an exit code.
 func TestFaultsAreReportedWithTheirRemedy(t *testing.T) {
 	const nowhere = "temporal..nowhere:7233" // an invalid name, so Go uses no resolver and the test needs no network
 	good, other := newPKI(t), newPKI(t)
@@ -72,7 +72,7 @@ func TestFaultsAreReportedWithTheirRemedy(t *testing.T) {
 			if c.flags.Address != nowhere {
 				require.ErrorContains(t, err, c.flags.Address)
 			}
-			// The last error of the SDK for the same fault is explained in the same way.
+			// Later requests of the SDK also fail because of this fault. Check explains their error in the same way.
 			require.Equal(t, c.code, connect.ExitCode(target.Check(t.Context(), client)))
 		})
 	}
@@ -87,7 +87,7 @@ func TestRefusalOfTemporalIsExplained(t *testing.T) {
 	require.ErrorContains(t, err, "Request unauthorized.: check the client certificate or the API key")
 }
 
-// The flags have precedence over the environment, and the environment over the file's profile.
+// The flags have precedence over the environment, and the environment has precedence over the profile in the file.
 func TestFlagsHavePrecedence(t *testing.T) {
 	p, dir := newPKI(t), t.TempDir()
 	f := serve(t, p.server(t))
@@ -116,7 +116,7 @@ func TestFlagsHavePrecedence(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"flag:1", "file"}, []string{target.Address, target.Namespace})
 
-	// The environment alone is sufficient.
+	// Without a file and without flags, the environment is sufficient.
 	t.Setenv("TEMPORAL_CONFIG_FILE", "")
 	t.Setenv("TEMPORAL_PROFILE", "")
 	t.Setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", p.caFile)
@@ -149,7 +149,8 @@ func TestImpossibleSettingsAreRefused(t *testing.T) {
 	require.ErrorContains(t, toggle.Set("maybe"), "use true or false")
 }
 
-// The next connection uses a renewed certificate and authority, and the next request uses a renewed key.
+// After certificates and authorities are renewed, the next connection uses them. After the API key is renewed, the
+// next request uses it.
 func TestFilesAreReadAgain(t *testing.T) {
 	p := newPKI(t)
 	f := serve(t, p.server(t))
@@ -170,7 +171,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(to, content, 0o600))
 	}
-	// After a lost connection, the same credentials are used.
+	// After a lost connection, gRPC uses the same credentials object again. The object then reads the renewed files.
 	creds := target.Handshake()
 	conn, err := net.Dial("tcp", next.address)
 	require.NoError(t, err)
@@ -179,7 +180,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A permanent refusal ends the wait. An unreachable Temporal does not end it.
+// Await ends if Temporal refuses us permanently. It does not end while Temporal is unreachable.
 func TestAwaitEndsOnAPermanentRefusal(t *testing.T) {
 	p := newPKI(t)
 	f := serve(t, p.server(t))
@@ -196,8 +197,8 @@ func TestAwaitEndsOnAPermanentRefusal(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "no process listens"), "logged once: %s", log)
 }
 
-// Reach sends nothing over a plaintext connection. Temporal would reset a connection with a TLS handshake, and on a reset
-// `kubectl port-forward` ends.
+// Reach sends nothing over a plaintext connection. If it sent a TLS handshake, Temporal would reset the connection,
+// and `kubectl port-forward` ends when a connection is reset.
 func TestReachSendsNothingToAPlaintextServer(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -21,9 +21,10 @@ const (
 	readTimeout = 3 * time.Second
 )
 
-// cannotRead returns the reason if Temporal answers, but cannot read its own database. Temporal then reports namespaces
-// as missing that exist (server 1.29 does this for each error of a read), and its health reports no error. The first
-// request needs no database. The second needs no namespace.
+// cannotRead returns an error if Temporal answers but cannot read its own database. In this state Temporal reports
+// that existing namespaces are missing (server 1.29 does this for each error of a read), and its health check reports
+// no error. cannotRead sends two requests. For the first, Temporal does not need the database. For the second, it
+// needs the database but no namespace.
 func (t *Target) cannotRead(ctx context.Context) (why error) {
 	options := t.Options()
 	options.Logger = temporalLog{log: slog.New(slog.DiscardHandler)}
@@ -48,7 +49,7 @@ func (t *Target) cannotRead(ctx context.Context) (why error) {
 		return err
 	})
 	if ctx.Err() != nil {
-		return nil // the caller's own time has ended
+		return nil // the caller's ctx has ended, so the error proves nothing
 	}
 	broken := []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown}
 	if slices.Contains(broken, codeOf(err)) {
@@ -57,7 +58,7 @@ func (t *Target) cannotRead(ctx context.Context) (why error) {
 	return nil
 }
 
-// withoutDatabase returns the failure for a reason from cannotRead.
+// withoutDatabase returns the Failure for an error that cannotRead has returned.
 func (t *Target) withoutDatabase(why error) *Failure {
 	f := fail(ExitUnreachable, "Temporal at %s answers, but cannot read its database, so it reports that namespaces are "+
 		"missing (%v): look at its own log, and restart it; the temporal CLI's dev server stays so until its restart",

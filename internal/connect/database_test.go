@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// A Temporal that cannot read its database reports an existing namespace as missing. The error then names the restart,
-// and not `temporal setup`. The dev server (1.29.1) gives these answers when SQLite has been interrupted.
+// If Temporal cannot read its database, it reports that an existing namespace is missing. The error must name a
+// restart as the remedy, and not `temporal setup`. The dev server (1.29.1) gives the answers in this test after
+// SQLite has been interrupted.
 func TestTemporalThatCannotReadItsDatabase(t *testing.T) {
 	interrupted := serviceerror.NewUnavailable("GetClusterMetadata operation failed. Error: interrupted (9)")
 	missing := serviceerror.NewNamespaceNotFound("there")
@@ -29,7 +30,7 @@ func TestTemporalThatCannotReadItsDatabase(t *testing.T) {
 			"has no namespace there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the SDK repeats a request that is Unavailable until its deadline
+			t.Parallel() // the SDK repeats an Unavailable request until its deadline
 			f := serve(t, nil)
 			f.refuse, f.unread = c.refuse, c.unread
 			target, client := dial(t, connect.Flags{Address: f.address, Namespace: "there"})

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Handshake returns the credentials of new connections.
+// Handshake returns the credentials that new connections use.
 func (t *Target) Handshake() credentials.TransportCredentials { return t.tls }
 
-// AwaitFor is Await with another time limit.
+// AwaitFor calls Await with another value of patience.
 func (t *Target) AwaitFor(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
 	return t.await(ctx, c, log, patience)
 }

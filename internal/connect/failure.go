@@ -13,9 +13,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// These constants are the exit codes of a command that fails because of Temporal. Every other failure has exit code 1.
+// These constants are the exit codes of a command that fails because of Temporal. If a command fails for another
+// reason, the exit code is 1.
 const (
-	ExitUnreachable = 3 // no answer at the address, or Temporal cannot read its database
+	ExitUnreachable = 3 // Temporal does not answer at the address, or cannot read its database
 	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or a permission is missing
 	ExitNamespace   = 5 // the namespace does not exist
 	ExitAttributes  = 6 // search attributes are missing, or of another type
@@ -38,7 +39,7 @@ func fail(code int, format string, args ...any) *Failure {
 	return &Failure{Code: code, text: fmt.Sprintf(format, args...)}
 }
 
-// ExitCode returns the exit code for an error; 0 for nil.
+// ExitCode returns the exit code for an error. It returns 0 if the error is nil.
 func ExitCode(err error) int {
 	var f *Failure
 	switch {
@@ -53,8 +54,9 @@ func ExitCode(err error) int {
 	}
 }
 
-// Explain converts an error of a request to Temporal into a Failure, which states the cause and the remedy. If Temporal
-// did not respond, Explain connects to it again to find the failed step. It returns other errors, and nil, unchanged.
+// Explain converts an error of a request to Temporal into a Failure with the cause and the remedy. If Temporal did
+// not respond, Explain connects to Temporal again to find the step that fails. If err is nil or Explain does not
+// recognize it, Explain returns err unchanged.
 func (t *Target) Explain(ctx context.Context, err error) error {
 	var known *Failure
 	if err == nil || errors.As(err, &known) {
@@ -89,16 +91,16 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-// httpAnswer is part of grpc-go's error when a server answers in HTTP, but not in gRPC.
+// httpAnswer is part of the text of grpc-go's error when a server answers in HTTP but not in gRPC.
 const httpAnswer = "unexpected HTTP status code received from server"
 
-// maxAnswer bounds the part of an error that another server has written, in characters.
+// maxAnswer is the maximum number of characters that Explain quotes from the answer of a server that is not Temporal.
 const maxAnswer = 200
 
-// withProxy is the remedy for a proxy in the path to Temporal.
+// withProxy is the remedy if a proxy is between us and Temporal.
 const withProxy = "exempt Temporal's host from it with NO_PROXY, or look at the proxy's log"
 
-// notTemporal explains an answer of a server that is not a Temporal frontend.
+// notTemporal returns the Failure when the server that has answered is not a Temporal frontend.
 func (t *Target) notTemporal(err error) *Failure {
 	if proxy := t.proxy(); proxy != "" {
 		return fail(ExitUnreachable, "the HTTP proxy %s answers in place of Temporal at %s (%s): %s", proxy, t.Address,
@@ -113,7 +115,7 @@ func (t *Target) noNamespace() *Failure {
 		"give another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
 }
 
-// codeOf returns the gRPC code of an error or of an error that it wraps.
+// codeOf returns the gRPC code of the error or of an error that it wraps.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

@@ -1,8 +1,9 @@
-// Package connect connects commands to Temporal: it finds the address and the credentials, and explains failures.
+// Package connect connects commands to Temporal: it reads the settings for the address and the credentials, and
+// explains failures.
 //
-// Flags override the variables TEMPORAL_*, which the temporal CLI also reads. These variables override a profile in the
-// CLI's config file. The package reads certificates again for each new connection, and the file of an API key for each
-// request. So a renewed certificate or key needs no restart.
+// Flags override the environment variables TEMPORAL_*, which the temporal CLI also reads. These variables override a
+// profile in the config file of the temporal CLI. The package reads certificates again for each new connection, and
+// the file with the API key for each request. Therefore a renewed certificate or key needs no restart.
 package connect
 
 import (
@@ -22,7 +23,7 @@ const (
 	DefaultNamespace = "default"
 )
 
-// Flags holds the flags for Temporal. For an empty flag, the environment, the profile or the default applies.
+// Flags holds the flags for Temporal. If a flag is empty, the environment, the profile or the default applies.
 type Flags struct {
 	Address, Namespace   string
 	ConfigFile, Profile  string
@@ -40,22 +41,24 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	p.StringVar(&f.Namespace, "temporal-namespace", "",
 		"Temporal namespace ($TEMPORAL_NAMESPACE; default "+DefaultNamespace+")")
 	p.StringVar(&f.ConfigFile, "temporal-config-file", "", "the temporal CLI's config file ($TEMPORAL_CONFIG_FILE)")
-	p.StringVar(&f.Profile, "temporal-profile", "", "profile in that file ($TEMPORAL_PROFILE)")
+	p.StringVar(&f.Profile, "temporal-profile", "", "profile in the temporal CLI's config file ($TEMPORAL_PROFILE)")
 	p.Var(&f.TLS, "temporal-tls", "use TLS to Temporal; other TLS settings and an API key imply it ($TEMPORAL_TLS)")
 	p.Lookup("temporal-tls").NoOptDefVal = "true"
 	p.StringVar(&f.CA, "temporal-tls-ca", "",
-		"file with the authorities, PEM, of Temporal's certificate; default the system's ($TEMPORAL_TLS_SERVER_CA_CERT_PATH)")
+		"PEM file with the authorities for Temporal's certificate; default the system's ($TEMPORAL_TLS_SERVER_CA_CERT_PATH)")
 	p.StringVar(&f.Cert, "temporal-tls-cert", "",
-		"file with our client certificate's chain, PEM ($TEMPORAL_TLS_CLIENT_CERT_PATH)")
-	p.StringVar(&f.Key, "temporal-tls-key", "", "file with that certificate's key, PEM ($TEMPORAL_TLS_CLIENT_KEY_PATH)")
+		"PEM file with our client certificate and its chain ($TEMPORAL_TLS_CLIENT_CERT_PATH)")
+	p.StringVar(&f.Key, "temporal-tls-key", "",
+		"PEM file with the key of our client certificate ($TEMPORAL_TLS_CLIENT_KEY_PATH)")
 	p.StringVar(&f.ServerName, "temporal-tls-server-name", "",
-		"name that Temporal's certificate must have, instead of the address's ($TEMPORAL_TLS_SERVER_NAME)")
-	p.StringVar(&f.APIKeyIn, "temporal-api-key-file", "", "file with an API key (the key itself: $TEMPORAL_API_KEY)")
+		"name that Temporal's certificate must contain; default the host of the address ($TEMPORAL_TLS_SERVER_NAME)")
+	p.StringVar(&f.APIKeyIn, "temporal-api-key-file", "",
+		"file with an API key ($TEMPORAL_API_KEY contains the key itself)")
 	p.StringVar(&f.CodecKeys, "temporal-codec-key-file", "",
-		"file with the keys that encrypt payloads, one a line: NAME BASE64; the first key encrypts")
+		"file with the keys for payloads, one per line: NAME BASE64; the first key encrypts new payloads")
 }
 
-// Toggle is a flag that is on, off, or not given.
+// Toggle is the value of a flag that is on, off, or not set.
 type Toggle string
 
 // Set implements pflag.Value. It returns an error if the text is not a boolean.
@@ -74,7 +77,7 @@ func (t *Toggle) String() string { return string(*t) }
 // Type implements pflag.Value. It returns the name of the flag's type in the help.
 func (t *Toggle) Type() string { return "bool" }
 
-// profile merges the settings of the file, the environment and the flags.
+// profile merges the settings of the config file, the environment and the flags.
 func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 	if err := f.fileExists(); err != nil {
 		return envconfig.ClientConfigProfile{}, err
@@ -91,7 +94,7 @@ func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 	return p, nil
 }
 
-// overrideTLS overrides the TLS settings of the profile with the flags.
+// overrideTLS changes the TLS settings of the profile: each TLS flag that is set replaces a setting.
 func (f *Flags) overrideTLS(p *envconfig.ClientConfigProfile) {
 	if f.TLS == "" && f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" {
 		return
@@ -112,8 +115,8 @@ func (f *Flags) overrideTLS(p *envconfig.ClientConfigProfile) {
 	p.TLS.ServerName = cmp.Or(f.ServerName, p.TLS.ServerName)
 }
 
-// fileExists returns an error if a setting names a config file that does not exist. The SDK would silently ignore the
-// missing file, and so possibly connect to another Temporal.
+// fileExists returns an error if a setting contains the path of a config file that does not exist. The SDK would
+// ignore such a setting without an error, and might then connect to another Temporal.
 func (f *Flags) fileExists() error {
 	name, path := "--temporal-config-file", f.ConfigFile
 	if path == "" {
@@ -125,8 +128,8 @@ func (f *Flags) fileExists() error {
 	return nil
 }
 
-// noFileNamed reports whether no setting names a config file or a profile, and the default file of the temporal
-// CLI does not exist or is not readable.
+// noFileNamed reports whether two conditions are true: no setting selects a config file or a profile, and the default
+// config file of the temporal CLI cannot be read.
 func (f *Flags) noFileNamed() bool {
 	named := cmp.Or(f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"), os.Getenv("TEMPORAL_PROFILE"))
 	if named != "" {

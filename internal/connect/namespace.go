@@ -13,13 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// MinRetention is the minimum retention of a namespace. Temporal keeps a closed workflow, and so prevents the reuse of
-// its id, for the retention.
+// MinRetention is the minimum retention of a namespace. Temporal keeps a closed workflow for the time of the
+// retention. During this time it can refuse to start another workflow with the same id.
 const MinRetention = 24 * time.Hour
 
-// EnsureNamespace creates the target's namespace with the given retention, unless the namespace exists. It is
-// idempotent. It returns the retention that the namespace has, and whether it created the namespace. It returns errors
-// in the form of Explain.
+// EnsureNamespace creates the target's namespace with the given retention if the namespace does not exist. It is
+// idempotent. It returns the retention of the namespace, and reports whether it has created the namespace. Explain
+// converts its errors.
 func (t *Target) EnsureNamespace(ctx context.Context, c client.Client,
 	retention time.Duration) (kept time.Duration, created bool, err error) {
 	service := c.WorkflowService()
@@ -37,7 +37,7 @@ func (t *Target) EnsureNamespace(ctx context.Context, c client.Client,
 	})
 	var exists *serviceerror.NamespaceAlreadyExists
 	switch code := serviceerror.ToStatus(err).Code(); {
-	case err == nil, errors.As(err, &exists): // exists: another client has created it
+	case err == nil, errors.As(err, &exists): // exists means that another client has just created the namespace
 		return retention, true, nil
 	case code == codes.PermissionDenied, code == codes.Unimplemented:
 		return 0, false, fmt.Errorf("this account may not create namespace %s (%w): an administrator must create it, with "+

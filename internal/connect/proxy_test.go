@@ -17,11 +17,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// throughProxy is set in the process that connects. A process of its own is needed, because net/http reads the
-// variables of the proxy only once.
+// throughProxy is an environment variable of the process that connects. The test needs a separate process, because
+// net/http reads the proxy variables only once.
 const throughProxy = "CONNECT_TEST_THROUGH_PROXY"
 
-// connectTo answers CONNECT by a connection to the address.
+// connectTo answers a CONNECT request by a connection to the address.
 func connectTo(address string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		to, err := net.Dial("tcp", address)
@@ -40,7 +40,7 @@ func connectTo(address string) http.HandlerFunc {
 	}
 }
 
-// website starts a server that speaks HTTP/2 without TLS, and no gRPC.
+// website starts a server that uses HTTP/2 without TLS, but not gRPC.
 func website(t *testing.T) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func website(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// grpc-go uses the HTTP proxy of the environment. The error names this proxy, because the proxy has caused it.
+// grpc-go uses the HTTP proxy in the environment variables. If the proxy causes an error, the error names the proxy.
 func TestErrorsNameTheProxy(t *testing.T) {
 	if os.Getenv(throughProxy) != "" {
 		target, client := dial(t, connect.Flags{Address: "temporal.example:7233", Namespace: "there"})
@@ -82,7 +82,7 @@ func TestErrorsNameTheProxy(t *testing.T) {
 	}
 }
 
-// Without a proxy, the error reports that another server listens at the address.
+// If no proxy is used, the error reports that another server listens at the address.
 func TestAnotherServerAtTheAddress(t *testing.T) {
 	address := website(t)
 	target, client := dial(t, connect.Flags{Address: address, Namespace: "there"})

@@ -11,23 +11,25 @@ import (
 	"time"
 )
 
-// reachTimeout limits the duration of Reach. answerTimeout limits the wait for a server that refuses our certificate.
+// reachTimeout is the maximum duration of Reach. answerTimeout is the time for which Reach waits for a refusal of our
+// certificate.
 const (
 	reachTimeout  = 5 * time.Second
 	answerTimeout = 2 * time.Second
 )
 
-// whereFrom is the part of a message that lists the settings with the address.
+// whereFrom is a part of messages. It lists the settings that may contain the address.
 const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
 
-// Reach connects to Temporal step by step, and returns a Failure with the failed step and the remedy. gRPC would only
-// report that the connection failed. Reach blocks for a few seconds at most. It returns nil if no step fails, and if a
-// proxy or a gRPC resolver chooses the address. For a plaintext connection it does not find out whether the server
-// requires TLS; Explain does after a failed request.
+// Reach connects to Temporal step by step. If a step fails, Reach returns a Failure with this step and the remedy,
+// whereas gRPC would only report that the connection failed. Reach blocks for a few seconds at most. If a proxy or a
+// gRPC resolver chooses the address, Reach does not connect and returns nil. Over a plaintext connection, Reach does
+// not find out whether the server requires TLS; Explain finds this out after a failed request.
 func (t *Target) Reach(ctx context.Context) error { return t.reach(ctx, false) }
 
-// reach is Reach. With suspectTLS it also sends a TLS handshake over a plaintext connection. A plaintext Temporal
-// resets this connection, and on a reset `kubectl port-forward` ends.
+// reach implements Reach. If suspectTLS is true, reach also sends a TLS handshake over a plaintext connection.
+// Otherwise it does not send a handshake, because a Temporal without TLS resets the connection after it, and `kubectl
+// port-forward` ends when a connection is reset.
 func (t *Target) reach(ctx context.Context, suspectTLS bool) error {
 	if f := t.ownCertificate(time.Now()); f != nil {
 		return f
@@ -53,8 +55,8 @@ func (t *Target) reach(ctx context.Context, suspectTLS bool) error {
 	return t.tlsAnswer(ctx, conn, host)
 }
 
-// ownCertificate returns an error if our client certificate has expired or is not yet valid. Every server would refuse
-// this certificate.
+// ownCertificate returns an error if our client certificate has expired or is not valid yet. Every server would
+// refuse such a certificate.
 func (t *Target) ownCertificate(now time.Time) error {
 	if t.tls == nil || len(t.tls.latest().Certificates) == 0 {
 		return nil
@@ -73,7 +75,8 @@ func (t *Target) ownCertificate(now time.Time) error {
 	return nil
 }
 
-// in renders the file name of our client certificate in parentheses.
+// in returns the path of our client certificate in parentheses, for messages. It returns "" if the certificate is not
+// from a file.
 func (t *Target) in() string {
 	if t.tls.cert == "" {
 		return ""
@@ -103,10 +106,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// tlsRefusal is the prefix of the error with which crypto/tls reports an alert of the server.
+// tlsRefusal is the beginning of the error text with which crypto/tls reports an alert of the server.
 const tlsRefusal = "remote error: tls: "
 
-// plaintextAnswer returns an error if the server speaks TLS, because it would refuse our plaintext connection.
+// plaintextAnswer returns an error if the server at the other end of conn requires TLS, because our settings are for
+// plaintext.
 func (t *Target) plaintextAnswer(ctx context.Context, conn net.Conn) error {
 	err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) // sends no credentials
 	if err == nil || strings.Contains(err.Error(), tlsRefusal) {
@@ -116,7 +120,8 @@ func (t *Target) plaintextAnswer(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// tlsAnswer returns the failed step of a TLS connection to Temporal, or nil.
+// tlsAnswer makes a TLS connection to Temporal over the connection raw. If a step fails, it returns a Failure with
+// this step.
 func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error {
 	config := t.tls.latest().Clone()
 	config.NextProtos = []string{"h2"}
@@ -125,8 +130,8 @@ func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return t.noHandshake(err, config.ServerName)
 	}
-	// With TLS 1.3 a server refuses our certificate only after the handshake, so we wait for an alert. A server that
-	// accepts our certificate sends nothing until our first request.
+	// With TLS 1.3, a server that refuses our certificate sends an alert only after the handshake, so we wait for an
+	// alert. A server that accepts our certificate sends nothing before our first request.
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
 		return t.noHandshake(err, config.ServerName)
@@ -159,7 +164,8 @@ func (t *Target) noHandshake(err error, name string) error {
 	return fail(ExitRefused, "no TLS with Temporal at %s: %v: %s", t.Address, err, whereFrom)
 }
 
-// refused explains a TLS alert from Temporal: Temporal requires a client certificate, or refuses ours.
+// refused returns the Failure for a TLS alert from Temporal. The alert means that Temporal requires a client
+// certificate, or refuses ours.
 func (t *Target) refused(err error) error {
 	_, alert, _ := strings.Cut(err.Error(), tlsRefusal)
 	certificates := t.tls.latest().Certificates

@@ -10,12 +10,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// readParallel bounds the concurrent reads.
+// readParallel is the maximum number of concurrent reads.
 const readParallel = 8
 
-// ReadAll calls read for each name, concurrently. It returns the results in the order of the names, and joins the
-// errors of the failed reads. If listed is true, the names come from Temporal's visibility index, which lags behind;
-// ReadAll then silently omits a name for which read returns fleet.ErrNotRunning.
+// ReadAll calls the function `read` for each name, concurrently. It returns the results in the order of the names,
+// and the joined errors of the reads that failed. The parameter `listed` is true if the names come from Temporal's
+// visibility index. The index may still contain workflows that have ended. Therefore ReadAll then ignores a name for
+// which read returns fleet.ErrNotRunning.
 func ReadAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
 	results, errs := make([]T, len(names)), make([]error, len(names))
 	workqueue.ParallelizeUntil(context.Background(), readParallel, len(names), func(i int) {

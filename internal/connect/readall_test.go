@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ReadAll returns the errors of the failed reads together with the results of the other reads.
+// If some reads fail, ReadAll returns their errors together with the results of the other reads.
 func TestReadAllReturnsPartialResults(t *testing.T) {
 	read := func(name string) (string, error) {
 		if name == "bad" {

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// During calls to Temporal, our certificate and both authorities are replaced. No call fails, on existing or on new
-// connections.
+// While calls to Temporal run, our certificate and the authorities of both sides are replaced. No call fails, on
+// existing or on new connections.
 func TestRotationUnderLoad(t *testing.T) {
 	was, will := newPKI(t), newPKI(t)
 	ours := testkit.NewMount(t, was.ca.Issue(t).Secret(t, was.ca))
@@ -32,7 +32,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }})
 	target, client := dial(t, connect.Flags{Address: f.address, Namespace: "there", CA: ours.File("ca.crt"),
 		Cert: ours.File("tls.crt"), Key: ours.File("tls.key")})
-	// connectAnew makes a new connection and returns the certificate that Temporal shows.
+	// connectAnew opens a new connection and returns the certificate that Temporal presents.
 	connectAnew := func(ctx context.Context) (*x509.Certificate, error) {
 		raw, err := new(net.Dialer).DialContext(ctx, "tcp", f.address)
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // removes the developer's own Temporal settings
+	for _, pair := range os.Environ() { // without the developer's own Temporal settings
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
 			_ = os.Unsetenv(name)
 		}
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// frontend is a Temporal with one namespace, "there". It records its clients.
+// frontend is a fake Temporal frontend with one namespace, "there". It records its clients.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	address string
 
 	mu      sync.Mutex
-	clients []string // serial numbers of the client certificates
+	clients []string // serial numbers of their certificates
 	keys    []string
 	refuse  error
 	unread  error // the answer to GetClusterInfo, which Temporal reads from its database
@@ -77,7 +77,7 @@ func (f *frontend) DescribeNamespace(ctx context.Context,
 	return &workflowservice.DescribeNamespaceResponse{}, nil
 }
 
-// serve starts a frontend, with TLS unless config is nil.
+// serve starts a frontend. The frontend uses TLS unless config is nil.
 func serve(t *testing.T, config *tls.Config) *frontend {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func serve(t *testing.T, config *tls.Config) *frontend {
 	return f
 }
 
-// pki is a certificate authority with certificates of a server and of a client, in files.
+// pki is a certificate authority that has issued certificates for a server and a client. All are in files.
 type pki struct {
 	ca                    *testkit.Certificate
 	caFile, cert, keyFile string
@@ -109,7 +109,7 @@ func newPKI(t *testing.T) pki {
 	return p
 }
 
-// server returns the config of a frontend that requires client certificates.
+// server returns the TLS config of a frontend that requires client certificates.
 func (p pki) server(t *testing.T, change ...func(*x509.Certificate)) *tls.Config {
 	t.Helper()
 	return &tls.Config{Certificates: []tls.Certificate{p.ca.Issue(t, change...).TLS()}, ClientCAs: p.ca.Pool(),
@@ -120,7 +120,7 @@ func (p pki) flags(address string) connect.Flags {
 	return connect.Flags{Address: address, Namespace: "there", CA: p.caFile, Cert: p.cert, Key: p.keyFile}
 }
 
-// dial opens the target of the flags, and a client for it.
+// dial opens the target that the flags describe, and returns a client for it.
 func dial(t *testing.T, f connect.Flags) (*connect.Target, client.Client) {
 	t.Helper()
 	target, err := f.Open(slog.New(slog.DiscardHandler))

@@ -28,8 +28,8 @@ type Target struct {
 	codec     grpc.DialOption // nil means plain payloads
 }
 
-// Open reads the settings and the files that they name. It does not connect. If a file becomes invalid later, the
-// Target logs an error to log and uses the last valid content.
+// Open reads the settings and the files to which the settings refer. It does not connect. If a file becomes invalid
+// later, the Target writes an error to log and uses the last valid content.
 func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	p, err := f.profile()
 	if err != nil {
@@ -57,7 +57,8 @@ func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	return t, err
 }
 
-// codec returns the option of a connection that encrypts payloads; nil without the flag for keys.
+// codec returns an option for the gRPC connection that encrypts the payloads. It returns nil if the flag for the key
+// file is not set.
 func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	if f.CodecKeys == "" {
 		return nil, nil
@@ -69,7 +70,7 @@ func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	return keys.DialOption()
 }
 
-// hostPort matches an address of gRPC: a host and a port, with an optional resolver in front.
+// hostPort matches a gRPC address: a host and a port, with an optional prefix that selects a resolver.
 var hostPort = regexp.MustCompile(`^([a-z]+:///)?[^/\s]+:[0-9]+$`)
 
 func checkAddress(address string) error {
@@ -79,8 +80,8 @@ func checkAddress(address string) error {
 	return fmt.Errorf("Temporal's address %q: use host:port, without http://", address)
 }
 
-// keyFrom returns a function that reads the API key from a file at each call. If the file is not valid, the function
-// logs an error and returns the last valid key.
+// keyFrom returns a function that reads the API key from the file at each call. If the file is not valid, the
+// function writes an error to log and returns the last valid key.
 func keyFrom(path string, log *slog.Logger) (func(context.Context) (string, error), error) {
 	files, err := reload.Open(func(contents [][]byte) (string, error) {
 		if key := strings.TrimSpace(string(contents[0])); key != "" && !strings.ContainsAny(key, "\r\n") {
@@ -96,13 +97,13 @@ func keyFrom(path string, log *slog.Logger) (func(context.Context) (string, erro
 	}, nil
 }
 
-// Options returns the options with which the SDK's client reaches the target.
+// Options returns the options with which a client of the SDK connects to the target.
 func (t *Target) Options() client.Options {
 	o := client.Options{HostPort: t.Address, Namespace: t.Namespace}
 	o.ConnectionOptions.Authority = t.authority
 	o.ConnectionOptions.TLSDisabled = t.tls == nil
 	if t.tls != nil {
-		o.ConnectionOptions.TLS = t.tls.latest() // the SDK requires a config, but the follower makes the connections
+		o.ConnectionOptions.TLS = t.tls.latest() // the SDK requires a config; the follower makes the connections
 		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(t.tls)}
 	}
 	if t.codec != nil {
@@ -123,10 +124,10 @@ type fixed map[string]string
 // GetHeaders implements client.HeadersProvider.
 func (f fixed) GetHeaders(context.Context) (map[string]string, error) { return f, nil }
 
-// proxyOf chooses the proxy of a request by the environment, as grpc-go does.
+// proxyOf chooses the proxy of a request from the environment, as grpc-go does.
 var proxyOf = http.ProxyFromEnvironment
 
-// proxy returns host:port of the HTTP proxy that makes the connection; "" without a proxy.
+// proxy returns the host:port of the HTTP proxy through which the client connects, or "" without a proxy.
 func (t *Target) proxy() string {
 	through, err := proxyOf(&http.Request{URL: &url.URL{Scheme: "https", Host: t.Address}})
 	if err != nil || through == nil {
@@ -135,7 +136,7 @@ func (t *Target) proxy() string {
 	return through.Host
 }
 
-// dialed returns the host:port to which the client connects directly. It returns false if a proxy or a gRPC resolver
+// dialed returns the host:port to which the client connects, and true. It returns false if a proxy or a gRPC resolver
 // chooses the address.
 func (t *Target) dialed() (string, bool) {
 	address := t.Address

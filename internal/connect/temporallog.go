@@ -8,9 +8,9 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// temporalLog implements the SDK's logger. It translates the SDK's keys into our keys. The SDK adds six keys to every
-// line, and some SDK keys have the name of one of our keys and another meaning. temporalLog writes these SDK keys only
-// if debug is enabled, in a separate group.
+// temporalLog implements the SDK's logger. It replaces the SDK's keys by our keys. The SDK adds six keys to every
+// line. Some other keys of the SDK have the same name as one of our keys, but another meaning. temporalLog writes all
+// these keys only if debug is enabled, in a separate group.
 type temporalLog struct {
 	log   *slog.Logger
 	noise []any // pairs that are written only if debug is enabled
@@ -21,7 +21,8 @@ var (
 	_ sdklog.WithLogger = temporalLog{}
 )
 
-// temporalWords maps those keys of the SDK that are always written to our keys (SDK internal/internal_logging_tags.go).
+// temporalWords contains, for each key of the SDK that is always written, our key (SDK
+// internal/internal_logging_tags.go).
 var temporalWords = map[string]string{
 	"WorkflowID":   "workflow_id",
 	"ActivityType": "step",
@@ -33,14 +34,16 @@ var temporalWords = map[string]string{
 	"StackTrace":   "stack",
 }
 
-// temporalNoise contains the SDK's keys that are written only if debug is enabled. They are equal on all lines of a
-// process, or follow from the workflow id. Attempt is easily confused with an instance's attempt.
+// temporalNoise contains the SDK's keys that are written only if debug is enabled. Most of these keys have the same
+// value on all lines of a process, or their value follows from the workflow id. The key Attempt could be confused
+// with an instance's attempt.
 var temporalNoise = map[string]bool{
 	"Namespace": true, "TaskQueue": true, "WorkerID": true, "BuildID": true, "RunID": true, "WorkflowType": true,
 	"ActivityID": true, "ActivityRunID": true, "Attempt": true, "UpdateID": true,
 }
 
-// translate divides the SDK's key-value pairs into facts, which are always written and have our keys, and noise.
+// translate divides the SDK's key-value pairs into two groups. facts are always written, with our keys. noise is
+// written only if debug is enabled.
 func translate(keyvals []any) (facts, noise []any) {
 	for i := 0; i+1 < len(keyvals); i += 2 {
 		key, _ := keyvals[i].(string)
@@ -54,7 +57,7 @@ func translate(keyvals []any) (facts, noise []any) {
 		}
 	}
 	if len(keyvals)%2 == 1 {
-		facts = append(facts, keyvals[len(keyvals)-1]) // slog marks it as a bad key
+		facts = append(facts, keyvals[len(keyvals)-1]) // slog marks it as a value that has no key
 	}
 	return facts, noise
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// said returns the log line of a workflow. The logger is created in the same way as by the SDK.
+// said returns the log line of a workflow's logger. It creates the logger in the same way as the SDK.
 func said(level slog.Level, say func(sdklog.Logger)) string {
 	var out bytes.Buffer
 	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string,

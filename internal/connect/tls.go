@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// follower implements credentials.TransportCredentials. Each handshake uses the current contents of the files with the
-// certificates and the key.
+// follower implements credentials.TransportCredentials. For each handshake it uses the present contents of the files
+// with the certificates and the key.
 type follower struct {
 	credentials.TransportCredentials
 	latest func() *tls.Config
@@ -33,8 +33,9 @@ type source struct {
 
 func (s source) given() bool { return s.path != "" || len(s.data) > 0 }
 
-// newFollower reads the files in the settings. With nil settings the client trusts the system's authorities and sends
-// no certificate. If a file becomes invalid later, the follower logs an error and uses the last valid contents.
+// newFollower reads the files to which the settings s refer. If s is nil, the client trusts the system's authorities
+// and sends no certificate. If a file becomes invalid later, the follower writes an error to log and uses the last
+// valid contents.
 func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, error) {
 	s = cmp.Or(s, &envconfig.ClientConfigTLS{})
 	ca := source{s.ServerCACertPath, s.ServerCACertData, "authority"}
@@ -72,7 +73,8 @@ func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, err
 	return &follower{credentials.NewTLS(latest()), latest, cert.path}, nil
 }
 
-// parse returns a copy of base with the authority, the certificate and the key of texts, in this order.
+// parse returns a copy of base to which it has added the authority, the certificate and the key. texts contains these
+// three in this order.
 func parse(base *tls.Config, texts [3][]byte, ca, cert source) (*tls.Config, error) {
 	config := base.Clone()
 	if ca.given() {

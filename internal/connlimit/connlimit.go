@@ -1,5 +1,6 @@
-// Package connlimit bounds the connections of a listener, so that unknown clients can neither exhaust the memory of a
-// process nor prevent known clients from connecting. A client is known after a call of Keep.
+// Package connlimit bounds the number of connections of a listener. This bounds the memory that unknown clients can
+// use, and known clients can always connect. A client is known after the process has called Keep for the client's
+// connection.
 package connlimit
 
 import (
@@ -8,16 +9,16 @@ import (
 	"sync"
 )
 
-// Listen returns a listener with at most the given number of open connections. At the limit it closes a connection for
-// each new one: the oldest connection of the address that has the most connections of unknown clients. So an address
-// with many connections loses its own connections first. If the clients of all open connections are known, the listener
-// closes the new connection.
+// Listen returns a listener with at most the given number of open connections. When this number is reached, the
+// listener closes one open connection for each new connection. It selects the address with the most connections of
+// unknown clients, and closes the oldest of these connections. So an address that opens many connections loses its
+// own connections first. If the clients of all open connections are known, the listener closes the new connection.
 func Listen(listener net.Listener, most int) net.Listener {
 	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, unknown: map[string]int{}}
 }
 
-// Keep marks the client of the connection as known. A listener of Listen never closes such a connection for a new one.
-// Keep ignores a connection of another kind of listener.
+// Keep marks the client of the connection as known. The listener then never closes this connection because of a new
+// one. Keep ignores a connection that is not from a listener of this package.
 func Keep(of net.Conn) {
 	for {
 		switch c := of.(type) {
@@ -34,12 +35,13 @@ func Keep(of net.Conn) {
 
 type key struct{}
 
-// WithConn returns a context with the connection. It is the ConnContext of an http.Server whose handlers call KeepFrom.
+// WithConn returns a context that contains the connection. An http.Server whose handlers call KeepFrom needs WithConn
+// as its ConnContext.
 func WithConn(ctx context.Context, of net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, of)
 }
 
-// KeepFrom calls Keep with the connection of a request, which WithConn has put into the request's context.
+// KeepFrom calls Keep with the connection of a request. WithConn has put the connection into the request's context.
 func KeepFrom(ctx context.Context) {
 	if of, ok := ctx.Value(key{}).(net.Conn); ok {
 		Keep(of)
@@ -74,8 +76,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit registers the connection, and returns the connection that must be closed for it, or nil below the limit. If all
-// clients are known, it returns the new connection.
+// admit registers the connection c. It returns nil if the limit is not reached. Otherwise it returns the connection
+// that the listener must close: an open connection, or c itself if the clients of all open connections are known.
 func (l *limited) admit(c *conn) (loser *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +99,7 @@ func (l *limited) admit(c *conn) (loser *conn) {
 	return loser
 }
 
-// before reports whether a must be closed before b.
+// before reports whether the connection a must be closed before the connection b.
 func (l *limited) before(a, b *conn) bool {
 	if of, other := l.unknown[a.address], l.unknown[b.address]; of != other {
 		return of > other
@@ -105,7 +107,7 @@ func (l *limited) before(a, b *conn) bool {
 	return a.number < b.number
 }
 
-// forget removes a connection from the open ones. It is idempotent.
+// forget removes a connection from the open connections. It is idempotent.
 func (l *limited) forget(c *conn) {
 	if l.open[c] {
 		delete(l.open, c)
@@ -113,7 +115,8 @@ func (l *limited) forget(c *conn) {
 	}
 }
 
-// markKnown marks the client as known, and no longer counts the connection for its address.
+// markKnown marks the client of the connection as known. The connection no longer counts as a connection of an
+// unknown client.
 func (l *limited) markKnown(c *conn) {
 	if c.known {
 		return
@@ -124,12 +127,12 @@ func (l *limited) markKnown(c *conn) {
 	}
 }
 
-// conn is a connection of a limited listener. Close removes it from the listener's open connections.
+// conn is a connection of a limited listener. Its method Close also removes it from the listener's open connections.
 type conn struct {
 	net.Conn
 	listener *limited
 	address  string
-	number   uint64 // the order of acceptance
+	number   uint64 // increases with each accepted connection
 	known    bool   // guarded by the listener's mu
 }
 

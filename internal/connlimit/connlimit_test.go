@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 )
 
-// place is a listener with a limit on loopback. Its clients have the addresses 127.0.0.x.
+// place is a listener on loopback with a limit of connections. Its clients have the addresses 127.0.0.x.
 type place struct {
 	t        *testing.T
 	listener net.Listener
@@ -37,7 +37,7 @@ func open(t *testing.T, most int) *place {
 	return p
 }
 
-// pair holds both ends of a connection.
+// pair holds the client's end and the server's end of a connection.
 type pair struct{ client, server net.Conn }
 
 func (p *place) dial(from string) net.Conn {
@@ -50,14 +50,14 @@ func (p *place) dial(from string) net.Conn {
 	return c
 }
 
-// enter connects and waits until the server has accepted the connection.
+// enter connects from an address, and waits until the server has accepted the connection.
 func (p *place) enter(from string) pair {
 	p.t.Helper()
 	client := p.dial(from)
 	return pair{client, <-p.accepted}
 }
 
-// stays checks that the connection is open at both ends.
+// stays checks that both ends of the connection are open.
 func (p pair) stays(t *testing.T, why string) {
 	t.Helper()
 	_, err := p.server.Write([]byte{1})
@@ -75,8 +75,8 @@ func gone(t *testing.T, client net.Conn, why string) {
 	require.False(t, ok && timeout.Timeout(), why)
 }
 
-// TestAddressWithManyConnectionsLosesItsOwn checks that an address with many connections loses its own connections, the
-// oldest first.
+// TestAddressWithManyConnectionsLosesItsOwn checks that an address with many connections loses its own connections,
+// beginning with the oldest one.
 func TestAddressWithManyConnectionsLosesItsOwn(t *testing.T) {
 	p := open(t, 4)
 	quiet := p.enter("127.0.0.2")
@@ -95,8 +95,8 @@ func TestAddressWithManyConnectionsLosesItsOwn(t *testing.T) {
 	strange[22].stays(t, "its newest")
 }
 
-// TestOldestConnectionIsClosedAmongEqualAddresses checks that the oldest connection is closed when several addresses
-// have equally many connections.
+// TestOldestConnectionIsClosedAmongEqualAddresses checks that the oldest connection is closed if several addresses
+// have the same number of connections.
 func TestOldestConnectionIsClosedAmongEqualAddresses(t *testing.T) {
 	p := open(t, 2)
 	first, second := p.enter("127.0.0.2"), p.enter("127.0.0.3")
@@ -105,13 +105,14 @@ func TestOldestConnectionIsClosedAmongEqualAddresses(t *testing.T) {
 	second.stays(t, "the second")
 }
 
-// TestKnownClientsStay checks that the connections of known clients stay open, even when an unknown client has the same
-// address. When known clients use all places of the listener, new connections are closed until a known connection ends.
+// TestKnownClientsStay checks that the connections of known clients stay open, even if an unknown client connects
+// from the same address. If known clients use the whole limit, each new connection is closed until a known client
+// disconnects.
 func TestKnownClientsStay(t *testing.T) {
 	p := open(t, 3)
 	known := p.enter("127.0.0.3")
 	connlimit.Keep(known.server)
-	connlimit.Keep(known.server) // a second call for the same connection
+	connlimit.Keep(known.server) // a second call has no effect
 	for range 10 {
 		p.enter("127.0.0.3")
 	}
@@ -121,12 +122,13 @@ func TestKnownClientsStay(t *testing.T) {
 	}
 	gone(t, p.dial("127.0.0.6"), "no place is left")
 	require.NoError(t, known.server.Close())
-	_ = known.server.Close() // frees one place and not two
+	_ = known.server.Close() // a second Close has no effect
 	p.enter("127.0.0.6").stays(t, "a place was freed")
 	p.enter("127.0.0.7").stays(t, "in place of the stranger before")
 }
 
-// TestHandlerMarksItsConnection checks that a handler can mark the connection of its request, with TLS and without TLS.
+// TestHandlerMarksItsConnection checks that an HTTP handler can mark the client of its request as known, with TLS and
+// without TLS.
 func TestHandlerMarksItsConnection(t *testing.T) {
 	for name, start := range map[string]func(*httptest.Server){"plain": (*httptest.Server).Start,
 		"TLS": (*httptest.Server).StartTLS} {

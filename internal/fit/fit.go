@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Misfit is the reason why a pod does not fit on a node: the field of the pod, and a text.
+// Misfit is one reason for which a pod does not fit on a node. It has the path of the pod's field and a text.
 type Misfit struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -23,14 +23,14 @@ type Misfit struct {
 
 func (m Misfit) String() string { return m.Field + ": " + m.Reason }
 
-// Misfits returns all reasons why the pod does not fit on the node: first the reasons from Selectors, then the reasons
-// from Besides.
+// Misfits returns all reasons for which the pod does not fit on the node: first the reasons from Selectors, then the
+// reasons from Besides.
 func Misfits(pod *corev1.Pod, node *corev1.Node) []Misfit {
 	return append(Selectors(pod, node), Besides(pod, node)...)
 }
 
-// Besides returns the reasons that do not depend on the node's labels: taints that the pod does not tolerate, and
-// requests that exceed the node's size.
+// Besides returns the reasons that do not depend on the node's labels. These are taints that the pod does not
+// tolerate, and requests that exceed the node's allocatable amounts.
 func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	hard := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
@@ -51,7 +51,7 @@ func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// PerNode returns the number of such pods that fit on an empty node according to their requests, and at least 1.
+// PerNode returns the number of pods with the requests of this pod that fit on an empty node, but at least 1.
 func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	pods := node.Status.Allocatable[corev1.ResourcePods]
 	count := pods.Value()
@@ -63,7 +63,8 @@ func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	return int(max(count, 1))
 }
 
-// units returns the amount in the unit that the scheduler uses for the resource: millicores of CPU, or whole units.
+// units returns the amount in the unit in which the scheduler counts the resource: millicores for CPU, and whole
+// units otherwise.
 func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
@@ -71,7 +72,8 @@ func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	return q.Value()
 }
 
-// Selectors returns the reasons that depend on the node's labels: the pod's node selector and required node affinity.
+// Selectors returns the reasons that depend on the node's labels. They come from the pod's node selector and its
+// required node affinity.
 func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if got, ok := node.Labels[key]; !ok || got != pod.Spec.NodeSelector[key] {
@@ -90,7 +92,8 @@ func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// required returns the terms of the pod's required node affinity. A node needs to match only one term.
+// required returns the terms of the pod's required node affinity. A node matches the affinity if it matches one of
+// the terms.
 func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Account returns the account that the group's costs belong to, and its currency.
+// Account returns the account to which the group's costs belong, and the account's currency.
 func (s Snapshot) Account() (account, currency string) {
 	if s.Spec == nil {
 		return s.Group, s.Cost.Currency
@@ -21,8 +21,8 @@ func (s Snapshot) Bill() money.Bill {
 		Booked: s.Booked}
 }
 
-// Balance returns the balance of the group's account, from the running groups and the month's sums of the ended groups.
-// all must contain every group that shares the account, including this group.
+// Balance returns the balance of the group's account. all must contain every running group that shares the account,
+// including this group. ended contains the sums of the groups that have ended this month.
 func (s Snapshot) Balance(all []Snapshot, ended []money.Spent, now time.Time) money.Balance {
 	account, currency := s.Account()
 	var members []money.Member

@@ -24,8 +24,8 @@ func AmountsOf(shape corev1.ResourceList) (amounts []Amount) {
 	return amounts
 }
 
-// Fits reports whether the resource is offered and the wanted amount is free. A nil free means that all offered
-// capacity is free. Ephemeral storage without an entry in the offer is unlimited.
+// Fits reports whether the resource is offered and the wanted amount is free. If free is nil, all offered capacity is
+// free. If the offer has no entry for ephemeral storage, ephemeral storage is unlimited.
 func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 	if a.Want.Sign() <= 0 {
 		return true
@@ -40,9 +40,9 @@ func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 	return a.Want.Cmp(have) <= 0
 }
 
-// Lacks returns a sentence that explains why a shape does not fit into an offer's free capacity. It returns "" when the
-// shape fits. An offer without an entry for ephemeral storage does not limit it. Any other resource without an entry is
-// not offered.
+// Lacks returns a text that explains why a shape does not fit into an offer's free capacity. It returns "" when the
+// shape fits. If the offer has no entry for ephemeral storage, ephemeral storage is unlimited. Any other resource
+// without an entry is not offered.
 func Lacks(shape, offered, free corev1.ResourceList) string {
 	var lacks []string
 	for _, a := range AmountsOf(shape) {

@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DefaultArchitecture is the architecture that Liqo writes on every virtual node, independent of the provider's nodes
-// (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). A label of the VirtualNode replaces it.
+// DefaultArchitecture is the value of the label kubernetes.io/arch that Liqo sets on every virtual node, even if the
+// provider's nodes have another architecture (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). A label of the
+// VirtualNode overrides this value.
 const DefaultArchitecture = "amd64"
 
-// architectures lists the values of the label kubernetes.io/arch that offers may have. They are the names that Go uses.
+// architectures lists the values of the label kubernetes.io/arch that offers may have. The values are Go's names of
+// the architectures (GOARCH).
 var architectures = []string{DefaultArchitecture, "arm64", "arm", "386", "ppc64le", "riscv64", "s390x"}
 
 // Architectures returns the names of all architectures, the default first. The caller may change the slice.
@@ -22,6 +24,6 @@ func (s *InstanceSpec) Architecture() string {
 	return cmp.Or(s.Labels[corev1.LabelArchStable], DefaultArchitecture)
 }
 
-// Architecture returns the architecture of the provider's nodes: the offer's label kubernetes.io/arch. An empty result
-// means that it is not known; such an offer serves groups of any architecture.
+// Architecture returns the architecture of the provider's nodes: the offer's label kubernetes.io/arch. An empty
+// result means that the architecture is not known. Then groups of any architecture may use the offer.
 func (o *Offer) Architecture() string { return o.Labels[corev1.LabelArchStable] }

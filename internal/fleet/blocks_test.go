@@ -36,7 +36,7 @@ func TestNoticeIsPublishedWithTheNextRevision(t *testing.T) {
 	require.Equal(t, before+1, configure(fleet.GroupNotice{}, fleet.Position{}))
 }
 
-// Blocks returns exactly the reasons for which Operate would refuse a scale-out.
+// Blocked returns a reason exactly when Operate would refuse a scale-out.
 func TestBlocksAgreeWithOperate(t *testing.T) {
 	hour := 0.3
 	for name, change := range map[string]func(*fleet.Ledger){

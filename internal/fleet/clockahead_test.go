@@ -33,7 +33,8 @@ func aheadLedger(t *testing.T, now time.Time) (l *fleet.Ledger, settle func(now 
 }
 
 // A group began while a clock was ten minutes ahead. The clock was corrected, and the group was started again. The
-// server has seen the epoch of the fast clock, so the group starts a later epoch, once, and books again.
+// server has seen the epoch from the fast clock. The group therefore starts a later epoch, exactly once, and then
+// books again.
 func TestEpochOfAFastClockCausesOneNewEpoch(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)
@@ -57,7 +58,7 @@ func TestEpochOfAFastClockCausesOneNewEpoch(t *testing.T) {
 	}
 }
 
-// A view from a driver of the time of the fast clock also causes exactly one new epoch.
+// A view from a driver that was started while the clock was ahead also causes exactly one new epoch.
 func TestViewOfAFastClockCausesOneNewEpoch(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)

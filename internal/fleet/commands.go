@@ -23,9 +23,9 @@ type Command struct {
 	First bool `json:"first,omitempty"`
 	// Driver names the kind of driver for a start, an order or an answer, or "unpeering" for a cancel.
 	Driver DriverKind `json:"driver,omitempty"`
-	// Instances lists the instances of a describe or an inspect.
+	// Instances lists the instances of a CommandDescribe or a CommandInspect.
 	Instances []string `json:"instances,omitempty"`
-	// Provider and Hold are the request to a provider.
+	// Hold is a request to the provider with the id Provider.
 	Provider string       `json:"provider,omitempty"`
 	Hold     *HoldRequest `json:"hold,omitempty"`
 	// NotBefore delays the execution; zero means immediately.
@@ -57,25 +57,27 @@ type Result struct {
 	ID      int64   `json:"id"`
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error,omitempty"`
-	// Drivers is set by a describe.
+	// Drivers is set in the result of a CommandDescribe.
 	Drivers []DriverStatus `json:"drivers,omitempty"`
 	// Empty reports that the list of the group's objects is completely empty.
 	Empty bool `json:"empty,omitempty"`
-	// Found is set by an inspect and a recover; Peering, LingerSeconds and Unpeer by a provider's recover.
+	// Found is set in the results of a CommandInspect and a CommandRecover. Peering, LingerSeconds and Unpeer are set
+	// in the result of a provider's CommandRecover.
 	Found         Founds       `json:"found,omitempty"`
 	Peering       *Provider    `json:"peering,omitempty"`
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
-	// Paused, in a group's recover, reports whether the group was paused when the observer last saved it; nil when the
-	// observer has saved nothing about it.
+	// Paused is set in the result of a group's CommandRecover. It reports whether the group was paused when the
+	// observer last saved the group's state; nil when the observer has saved nothing about the group.
 	Paused *bool `json:"paused,omitempty"`
-	// Bill, in a group's recover, is the group's last bill that the observer saved; nil when it has saved none.
+	// Bill is set in the result of a group's CommandRecover. It is the last bill of the group that the observer saved;
+	// nil when the observer has saved no bill.
 	Bill *money.Bill `json:"bill,omitempty"`
 	// Cordoned reports that the provider was cordoned when its previous workflow ended.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Refusing is set by a refusal check; nil means that the provider no longer refuses.
+	// Refusing is set in the result of a CommandRefusal; nil means that the provider no longer refuses.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
-	// Standby is set by a standby ranking.
+	// Standby is set in the result of a ranking of standbys.
 	Standby []StandbyRow `json:"standby,omitempty"`
 }
 
@@ -94,23 +96,23 @@ const (
 // DriverStatus describes the state of one driver.
 type DriverStatus struct {
 	Instance string `json:"instance"`
-	// Running reports that its workflow is open. Failing reports that its workflow task has failed repeatedly for ten
-	// minutes.
+	// Running reports that the driver's workflow is open. Failing reports that the workflow's task has failed
+	// repeatedly for ten minutes.
 	Running bool `json:"running,omitempty"`
 	Failing bool `json:"failing,omitempty"`
-	// Completed reports that its workflow is closed and its last view was delivered.
+	// Completed reports that the driver's workflow is closed and that the driver's last view was delivered.
 	Completed bool `json:"completed,omitempty"`
 	// Found describes the objects of the instance's newest attempt, when the driver is not running.
 	Found *Found `json:"found,omitempty"`
 }
 
-// Commands lists the commands of an entity whose results have not arrived, oldest first.
+// Commands contains an entity's open commands, oldest first. A command is open until its result has arrived.
 type Commands struct {
 	Last int64     `json:"last,omitempty"`
 	Open []Command `json:"open,omitempty"`
 }
 
-// Add opens a command under the next id.
+// Add gives the command the next id, and adds it to the open commands.
 func (c *Commands) Add(cmd Command) {
 	c.Last++
 	cmd.ID = c.Last
@@ -126,8 +128,8 @@ func (c *Commands) Find(id int64) *Command {
 	return &c.Open[n]
 }
 
-// Ended removes the result's command and returns it. It returns nil when the command is not open, or when it has failed
-// and is to be executed again.
+// Ended removes the command to which the result belongs, and returns the command. It returns nil if the command is not
+// open. It also returns nil if the command has failed and will be executed again.
 func (c *Commands) Ended(r Result, now time.Time) *Command {
 	n := slices.IndexFunc(c.Open, func(cmd Command) bool { return cmd.ID == r.ID })
 	switch {

@@ -5,24 +5,28 @@ import (
 	"time"
 )
 
-// These bounds prevent the comparison of bookings and objects from acting too early.
+// Because of these bounds, the comparison of bookings and objects does not act too early.
 const (
-	// missingTwice is the number of consecutive listings without the slice or the VirtualNode that make an instance lost.
+	// An instance is lost when missingTwice consecutive listings do not contain its slice or do not contain its
+	// VirtualNode.
 	missingTwice = 2
-	// recheckAfter is the pause before an inspection with missing objects is repeated.
+	// If an inspection finds that objects are missing, the group inspects them again after recheckAfter.
 	recheckAfter = 5 * time.Second
-	// nodeGrace is the time for which the Node alone may be missing. Its virtual kubelet registers a deleted Node again
-	// (Liqo cmd/virtual-kubelet/root/root.go). It notices the loss within 60 s, when it next writes the Node's status.
+	// An instance is lost when only its Node is missing for nodeGrace. The virtual kubelet registers a deleted Node
+	// again (Liqo cmd/virtual-kubelet/root/root.go). It notices the deletion within 60 s, when it next writes the
+	// Node's status.
 	nodeGrace = 3 * time.Minute
-	// EmptyGrace is the time for which completely empty lists are ignored. They more probably come from the wrong cluster,
-	// or from a cluster whose data is being restored, than from the loss of all objects.
+	// The comparison ignores completely empty lists until they have been empty for EmptyGrace. Such lists rarely mean
+	// that all objects are lost. More often they come from the wrong cluster, or from a cluster whose data is being
+	// restored.
 	EmptyGrace = 5 * time.Minute
-	// maxOrphans bounds the orphans that one round undoes.
+	// maxOrphans bounds the number of orphans that one round undoes.
 	maxOrphans = 5
 )
 
-// applyRound evaluates one round's rows against the present state. It skips instances that changed after the round read
-// the group. An orphan counts when two consecutive rounds report it.
+// applyRound compares the findings of one round of the observer with the present state of the ledger. It skips
+// instances that changed after the round read the group. It acts on an orphan only when two consecutive rounds report
+// the orphan.
 func (l *Ledger) applyRound(d Differences, now time.Time) {
 	if !l.acceptsRound(d) {
 		return
@@ -65,7 +69,7 @@ func (l *Ledger) acceptsRound(d Differences) bool {
 	return d.Round.After(l.Round.Last) && (d.Epoch == "" || d.Epoch == l.Epoch)
 }
 
-// recordKept records the instances whose Nodes the observer keeps for their volumes.
+// recordKept records which instances keep their Node because volumes are on its provider.
 func (l *Ledger) recordKept(d Differences) {
 	if d.Keeps == nil {
 		return
@@ -78,16 +82,16 @@ func (l *Ledger) recordKept(d Differences) {
 	}
 }
 
-// newTerm discards the findings of the previous observer, and publishes the term.
+// newTerm discards the findings of the previous observer, and publishes the term of the new observer.
 func (l *Ledger) newTerm() {
 	for _, e := range l.Entries {
-		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: perhaps only the previous observer found the instance
+		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: perhaps only the previous observer saw the slice
 	}
 	l.changed()
 }
 
-// unbooked records the objects without a booking, and acts on objects that the previous round found without a booking
-// too. When a name shows that the history was reverted, the ledger starts again, and the rest of the round has no
+// unbooked records the objects without a booking. It acts on an object if the previous round also found it without a
+// booking. When a name shows that the history was reverted, the ledger starts again, and the rest of the round has no
 // effect.
 func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	undone := 0
@@ -116,9 +120,9 @@ func (l *Ledger) showsRevert(f Found) bool {
 	return ok && (ofEpoch && seq > l.NextSeq || EpochBefore(newest, booked))
 }
 
-// isBooked reports whether the attempt belongs to its instance. A higher attempt belongs to a growing instance, because
-// the view that reports it is on its way. For any other instance a higher attempt was made by a scale-out that the
-// group has forgotten.
+// isBooked reports whether the attempt belongs to its instance. While a scale-out of the instance runs, an attempt
+// with a higher number than the entry's also belongs to the instance: the view that reports this attempt has not
+// arrived yet. Otherwise, such an attempt was made by a scale-out that the group has forgotten.
 func (l *Ledger) isBooked(f Found) bool {
 	e := l.Find(f.Attempt.Instance)
 	switch {
@@ -133,9 +137,10 @@ func (l *Ledger) isBooked(f Found) bool {
 	}
 }
 
-// orphan adopts an instance whose objects are complete and readable, and undoes any other orphan if mayUndo. It reports
-// whether it started an undo. The driver of an unknown instance receives a stop, because it may still be creating
-// objects. Adoptions are not bounded: after a restored backup CA must not buy existing capacity again.
+// orphan adopts an instance whose objects are complete and readable, and undoes any other orphan if mayUndo is true.
+// It reports whether it started an undo. If the ledger does not contain the instance, orphan also stops the instance's
+// driver, which may still be creating objects. The number of adoptions is not bounded: after a backup is restored, CA
+// must not buy capacity that already exists.
 func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	name := f.Attempt.Instance
 	e := l.Find(name)
@@ -155,14 +160,14 @@ func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	return true
 }
 
-// isForgotten reports whether an instance without a node has objects whose undo was never requested. Then its history
-// was reverted, and its scale-out continued from an earlier state.
+// isForgotten reports whether an instance without a node has objects whose undo was never requested. If so, the
+// group's history was reverted, and the instance's scale-out continued from an earlier state.
 func (e *Entry) isForgotten(f Found) bool {
 	return (e.Phase == Failed || e.Driver.Kind == ScaleOut) && !e.Leaving && f.Attempt.Number > e.Undone
 }
 
-// restoreEntry sets the instance's state from the existing objects. Objects that its scale-out has made since become
-// orphans.
+// restoreEntry sets the instance's state from the existing objects. It stops the instance's scale-out. Other objects
+// that this scale-out has made become orphans.
 func (l *Ledger) restoreEntry(e *Entry, f Found, now time.Time) {
 	from := e.Phase
 	l.drop(CommandOrder, e)
@@ -175,7 +180,8 @@ func (l *Ledger) restoreEntry(e *Entry, f Found, now time.Time) {
 	l.moved(e, from, "found", nil)
 }
 
-// trustsLists reports whether the round's lists can be trusted. Completely empty lists are not trusted for EmptyGrace.
+// trustsLists reports whether the round's lists can be trusted. Completely empty lists can be trusted only after they
+// have been empty for EmptyGrace.
 func (l *Ledger) trustsLists(d Differences, now time.Time) bool {
 	switch {
 	case !d.Empty:
@@ -211,8 +217,8 @@ func (l *Ledger) applyInspection(names []string, found []Found, empty bool, now 
 // found clears the record of missing objects.
 func (e *Entry) found() { e.Missing, e.NodeMissing, e.Gone = 0, nil, nil }
 
-// compareObjects compares a Ready instance with its objects; a zero Found has no object. lastSeen is the last time at
-// which the instance is known to have existed.
+// compareObjects compares a Ready instance with its objects. If f is zero, no object exists. lastSeen is the last time
+// at which the instance is known to have existed.
 func (l *Ledger) compareObjects(e *Entry, f Found, lastSeen, now time.Time) {
 	exists := f.Slice && f.Virtual && !f.Terminating
 	if exists && f.Marked {
@@ -233,8 +239,8 @@ func (l *Ledger) compareObjects(e *Entry, f Found, lastSeen, now time.Time) {
 	}
 }
 
-// missingSince returns the time since which an object is missing: nil while it exists, else known, or at if known is
-// nil.
+// missingSince returns the time since which an object is missing, or nil if the object exists. If the parameter known
+// contains an earlier result, missingSince returns it; otherwise it returns the parameter at.
 func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
 	switch {
 	case there:
@@ -245,8 +251,8 @@ func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
 	return known
 }
 
-// readiness applies the Node's readiness that a round found. An inspection does not apply it, because a watcher's fact
-// that arrived during the inspection is newer.
+// readiness updates the instance with the readiness of its Node that a round has found. An inspection does not update
+// the readiness, because a watcher's fact that arrived during the inspection is newer.
 func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 	switch {
 	case e.Phase != Ready || !f.Node:
@@ -262,7 +268,7 @@ func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
 }
 
-// applyLosses applies the losses that a round has decided, as far as they are still valid.
+// applyLosses marks the instances in d.Lost as lost. It skips an instance that changed after the round read the group.
 func (l *Ledger) applyLosses(d Differences, now time.Time) {
 	for _, v := range d.Lost {
 		e := l.Find(v.Instance)

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group remembers the provider and the reason of each attempt, and the reasons of failures. It keeps each entry once,
-// only the last entries, and in few bytes. The entries stay after a new epoch.
+// A group remembers the provider and the reason of each attempt, and the reasons of failures. It stores each entry
+// once, keeps only the last entries, and cuts long texts. The entries stay after a new epoch.
 func TestChoicesAndFailuresAreRemembered(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 1))
@@ -55,7 +55,7 @@ func TestChoicesAndFailuresAreRemembered(t *testing.T) {
 
 	kept := l.Choices
 	e := l.Entries[len(l.Entries)-1]
-	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Phase: fleet.Peering, // its history has reverted
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Phase: fleet.Peering, // its history was reverted
 		Generation: fleet.Generation{Epoch: l.Epoch, Count: l.Starts + 1}}}}, t0)
 	require.True(t, l.Recovering)
 	require.Equal(t, kept, l.Choices)

@@ -59,7 +59,8 @@ func Diagrams() string {
 	return page + strings.TrimPrefix(strings.ReplaceAll("\n"+Matrix(), "\n# ", "\n### "), "\n")
 }
 
-// arrow is one move in a diagram. An empty from means the start of the diagram, an empty to its end.
+// arrow is one move in a diagram. An arrow without the field from begins at the start of the diagram. An arrow
+// without the field to leads to the end of the diagram.
 type arrow struct{ from, to, label string }
 
 func instanceArrows() []arrow {
@@ -90,8 +91,8 @@ func peeringArrows() []arrow {
 	return all
 }
 
-// along returns the arrows of one path within all. The path begins in the phase from and follows these labels. along
-// panics when the tables do not contain the path.
+// along returns the arrows of one path within all. The parameter from is the phase in which the path begins, and
+// labels are the labels that it follows. The function panics when the tables do not contain the path.
 func along(all []arrow, from string, labels ...string) (path []arrow) {
 	for _, label := range labels {
 		i := slices.IndexFunc(all, func(a arrow) bool { return a.from == from && a.label == label })

@@ -22,7 +22,7 @@ type cluster struct {
 	price  int // price of each instance
 	peered bool
 	down   bool
-	// refusing: the provider's administrators refuse this consumer.
+	// refusing reports that the provider's administrators refuse this consumer.
 	refusing bool
 	foreign  int // number of slices of other users
 }
@@ -222,8 +222,8 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 	return nil, false
 }
 
-// finish marks and stamps the Node under the rules of the backend's contract: not while another attempt of the instance
-// is marked or stamped. An attempt that is marked, stamped and not lost represents the instance.
+// finish marks and stamps the Node, unless another attempt of the instance is marked or stamped. This is a rule of
+// the backend's contract. An attempt that is marked, stamped and not lost represents the instance.
 func (j *join) finish(x *explorer, o *object) (any, bool) {
 	waits := false
 	for _, other := range x.objects {
@@ -297,7 +297,8 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	}
 	o := x.object(t.at)
 	if o != nil && t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
-		// After a cancellation, Temporal accepts the id of a driver again, so a late start may choose another provider.
+		// After a driver was cancelled, Temporal accepts its workflow id again. A late start of this driver may then
+		// choose another provider.
 		if o = nil; x.mode < modeTerminate && !x.excused[t.at.Instance] {
 			x.violates("%s is returned from %s, where it does not exist", t.at.ObjectName(), t.at.Provider.ID)
 		}
@@ -331,7 +332,7 @@ func (x *explorer) refusal() *fleet.ProviderRefusal {
 	return r
 }
 
-// repeer makes or removes a peering and reports success. Its workflow reports a failure.
+// repeer makes or removes a peering. It reports success itself. If it fails, its workflow reports the failure.
 type repeer struct {
 	in      fleet.PeeringInput
 	removes bool

@@ -145,8 +145,8 @@ func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
 	r.memo = s
 }
 
-// checkStops checks a group after a step against its input views. The group must order each driver that it does not
-// know to stop.
+// checkStops checks a group after a step in which it received these views. If a view comes from a driver that the
+// group does not know, the group must send this driver the order Stop.
 func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 	if l.Recovering || l.Spec == nil {
 		return
@@ -156,8 +156,8 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
 			return later.Instance == v.Instance && later.End != fleet.EndNone
 		})
-		// The driver has survived its group's new epoch, and its report on an earlier attempt is late. The group waits for
-		// this driver.
+		// The group has started a new epoch, and the driver continued. Its report on an earlier attempt arrives late.
+		// The group waits for this driver.
 		wentOn := e != nil && e.Driver.Kind != "" && !e.Driver.Generation.Known() && v.Attempt < e.Attempt
 		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
 			continue
@@ -181,8 +181,8 @@ func (x *explorer) checkPeering(id string, t provider.Transition) {
 }
 
 // checkHolds checks a provider's holds against the releases that it has received within the last hour. A new entity
-// books holds for the objects that exist. Among these may be objects that a hanging Join has created in the meantime,
-// and that a group in a new epoch has adopted.
+// books holds for the objects that exist. This includes an object that a hanging Join has created in the meantime and
+// that a group in a new epoch has adopted.
 func (x *explorer) checkHolds(p *providerRun) {
 	for _, key := range p.p.LiveHolds() {
 		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
@@ -290,7 +290,7 @@ func (x *explorer) undoes(key string) bool {
 // countUndo counts the undos that start when the world has no more faults.
 func (x *explorer) countUndo(at fleet.Attempt) {
 	often := 3
-	if x.restored { // until Join gives up; its group may not know this from its reverted history
+	if x.restored { // a group with a reverted history repeats the undo until the forgotten driver's Join gives up
 		often = 15
 	}
 	if x.calm {
@@ -320,8 +320,8 @@ func (x *explorer) undoStarted(at fleet.Attempt) {
 	}
 }
 
-// heals checks that a repair was necessary. In a world in which workflows do not die, only CA and operators cancel a
-// step, so only they may leave objects behind.
+// heals checks that a repair was necessary. In a mode that terminates no workflows, objects may be left behind only
+// when CA or an operator has cancelled a step, or when the test has removed an object.
 func (x *explorer) heals(instance, what string) {
 	if x.mode < modeTerminate && !x.released[instance] && !x.harmed[instance] && !x.excused[instance] {
 		x.violates("%s: %s", instance, what)

@@ -63,7 +63,7 @@ func (x *explorer) strand() {
 	}
 }
 
-// discover lets drivers that have just started run Discover and Select.
+// discover runs Discover and Select for drivers that have just started.
 func (x *explorer) discover() {
 	for range 3 {
 		for _, a := range slices.Clone(x.acts) {
@@ -114,8 +114,8 @@ func (x *explorer) dieYoung() {
 	}
 }
 
-// crowd terminates a group after a scale-out has begun. Before that scale-out reports, it books all capacity of the
-// group, so that the group has no room to adopt the scale-out.
+// crowd terminates a group after a scale-out has begun. Before that scale-out reports, crowd books instances up to
+// the group's max, so that the group cannot adopt the scale-out.
 func (x *explorer) crowd() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.resize(s, fleet.Grow, 1)
@@ -135,7 +135,7 @@ func (x *explorer) crowd() {
 	}
 }
 
-// hurry lets the first server start its group and book in it before any time passes, as far as possible.
+// hurry lets the first server start its group and book an instance in it, if possible before any time passes.
 func (x *explorer) hurry() {
 	x.rush(x.servers[0])
 	x.ca(x.servers[0])

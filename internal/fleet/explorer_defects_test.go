@@ -19,9 +19,9 @@ func TestDefectsFit(t *testing.T) {
 	}
 }
 
-// TestExplorerFindsDefects makes each defect and requires that the explorer finds it within its steps. The explorer
-// starts from the defect's own first seed and from three more random seeds. The test runs only with -defects. It
-// changes no file.
+// TestExplorerFindsDefects makes each defect and requires that the explorer finds it within the defect's number of
+// steps. The explorer starts from the defect's own first seed and from three more random seeds. The test runs only
+// with -defects. It changes no file.
 func TestExplorerFindsDefects(t *testing.T) {
 	if !*breakIt {
 		t.Skip("takes minutes: CONTRIBUTING.md has the command")

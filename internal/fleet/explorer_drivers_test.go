@@ -23,7 +23,7 @@ type driverRun struct {
 	stopped bool // the driver has received a stop
 }
 
-// The requests that operators send to a driver.
+// These are the requests that operators send to a driver.
 type (
 	cancelled struct{}
 	reset     struct{}
@@ -144,7 +144,8 @@ func (d *driverRun) run(x *explorer, r *run, step fleet.Step) {
 	d.step = x.schedule(r, d.doing)
 }
 
-// choose is the activity Select. It chooses from the result of Discover, and each try sends the choice.
+// choose is the activity Select. It chooses from the result of Discover. Each try of the activity sends the choice
+// again.
 func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	if len(d.free) == 0 {
 		if ev.Kind = fleet.Refused; d.full {

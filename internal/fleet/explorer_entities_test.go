@@ -218,7 +218,7 @@ func (p *providerRun) task(x *explorer, r *run, in []any) {
 		x.schedule(r, &command{cmd: cmd, provider: p.p.ID, peering: p.p.PeeringInput()})
 	}
 	memo := p.p.Snapshot(x.now)
-	memo.Free = memo.Free.DeepCopy() // a copy, because the state changes its own
+	memo.Free = memo.Free.DeepCopy() // a copy, because the state changes its map in place
 	r.memo = memo
 	if r.timer = p.p.Due(x.now); p.p.Over(x.now) {
 		x.end(r, completed)
@@ -365,7 +365,8 @@ func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 	return r, true
 }
 
-// tell sends a signal to a workflow. For a closed workflow it returns the outcome of the failed signal.
+// tell sends a signal to a workflow. If the workflow does not run, the signal fails, and the result is the outcome of
+// this failure.
 func (x *explorer) tell(id string, message any) fleet.Outcome {
 	r := x.runs[id]
 	switch {

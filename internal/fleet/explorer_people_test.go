@@ -137,7 +137,7 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 	}
 }
 
-// disturb causes faults by people and machines, within the world's mode.
+// disturb causes faults by people and machines. It causes only faults that the world's mode allows.
 func (x *explorer) disturb() {
 	kinds := []func(){x.breakCluster, x.tooLate, x.restart}
 	if x.mode >= modePeople {
@@ -153,7 +153,7 @@ func (x *explorer) disturb() {
 	kinds[x.rng.IntN(len(kinds))]()
 }
 
-// restart restarts a server. The server then has no snapshot, and repeats no earlier call.
+// restart restarts a server. After the restart the server has no snapshot, and repeats no earlier call.
 func (x *explorer) restart() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.note("the server of %s is restarted", s.spec.ID)
@@ -238,7 +238,8 @@ func (x *explorer) fact(o *object, kind fleet.EventKind) {
 	}
 }
 
-// pick returns a random running workflow that accept selects, or nil.
+// pick returns a random running workflow for which the function accept returns true. It returns nil if no such
+// workflow exists.
 func (x *explorer) pick(accept func(*run) bool) *run {
 	var all []*run
 	for _, r := range x.active {

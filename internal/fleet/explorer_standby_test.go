@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// changeStandby changes a group's config or a provider's price. Both decide on which providers the group keeps its
-// standbys.
+// changeStandby changes a group's config or a provider's price. The config and the prices decide on which providers
+// the group keeps its standbys.
 func (x *explorer) changeStandby(s *server) {
 	spec := *s.spec
 	spec.Standby = x.rng.IntN(3)
@@ -54,8 +54,8 @@ func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provide
 	}
 }
 
-// standbysOf returns the keys of the standbys that groups keep at a provider when the world rests. A group keeps the
-// configured number, or fewer when no provider with room is left.
+// standbysOf returns the keys of the standbys that groups keep at a provider at the end of a world, after the phase
+// without faults. A group keeps the configured number, or fewer when no other provider has free capacity.
 func (x *explorer) standbysOf(c *cluster) (keys []string) {
 	for _, s := range x.servers {
 		l := x.group(s.spec.ID)

@@ -22,7 +22,8 @@ const (
 	running status = iota
 	completed
 	failed
-	// instanceFailed: the workflow delivered its last view and then closed as Failed, because its instance has failed.
+	// instanceFailed means that the workflow delivered its last view and then closed as Failed, because its instance
+	// has failed.
 	instanceFailed
 )
 
@@ -40,8 +41,8 @@ type run struct {
 	spins   int // number of consecutive tasks that did not handle a due timer
 }
 
-// actor is the code of a workflow. task handles new messages. clone returns a copy that shares no data with the
-// original that task changes.
+// actor is the code of a workflow. task handles new messages. clone returns a copy. The copy and the original share
+// only data that task does not change.
 type actor interface {
 	task(x *explorer, r *run, in []any)
 	clone() actor
@@ -69,7 +70,7 @@ type ended struct {
 	result any
 }
 
-// once starts a workflow unless a workflow with this id has run before.
+// The function `once` starts a workflow, unless a workflow with this id has run before.
 func (x *explorer) once(id string, a actor) (already bool) {
 	return x.runs[id] != nil || x.start(id, false, a)
 }
@@ -103,8 +104,8 @@ func (x *explorer) end(r *run, s status) {
 	x.active = slices.DeleteFunc(x.active, func(other *run) bool { return other == r })
 }
 
-// continueAsNew replaces a run by the next run of its chain. It keeps the messages that arrive in the meantime only
-// when keep is set.
+// continueAsNew replaces a run by the next run of its chain. Messages may arrive in the meantime. If keep is true,
+// the next run receives them.
 func (x *explorer) continueAsNew(r *run, a actor, keep bool) {
 	inbox := slices.DeleteFunc(r.inbox, func(m any) bool { _, is := m.(ended); return is || !keep })
 	memo := r.memo
@@ -170,8 +171,8 @@ func (x *explorer) execute(a *act) {
 	}
 }
 
-// haunt lets a worker continue that hung during a delivery. The try was given up or repeated long ago, so its message
-// arrives late, twice, or after newer messages.
+// haunt simulates a worker that hung during a delivery and now continues. Long ago, the delivery was given up or
+// tried again. The message of this worker therefore arrives late, twice, or after newer messages.
 func (x *explorer) haunt(do doer) {
 	switch was := do.(type) {
 	case *tell:
@@ -231,7 +232,8 @@ func (t *temporal) copy() *temporal {
 	return c
 }
 
-// restore replaces the model by an old copy. Workers may still complete earlier work once.
+// restore replaces the model by an old copy. Some activities from before the replacement still run to their end on a
+// worker.
 func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()

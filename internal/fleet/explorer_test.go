@@ -25,7 +25,7 @@ var (
 // worldSteps is the number of steps in one world before its final rest, in which no more faults occur.
 const worldSteps = 1000
 
-// The faults of a world. Each mode includes the modes before it.
+// These are the modes of a world, which decide its faults. Each mode includes the faults of the modes before it.
 const (
 	modeLoad = iota // messages and results are late and never lost
 	modeFaults
@@ -35,10 +35,10 @@ const (
 	modes
 )
 
-// TestExplorer runs every Step function of this package in a random order against one model of the world. Messages are
-// lost before they are sent, or arrive twice and late. Results are lost, entities continue as new, and nodes and
+// TestExplorer runs every Step function of this package in a random order against one model of the world. Messages
+// are lost before they are sent, or arrive twice and late. Results are lost, entities continue as new, and nodes and
 // providers vanish. People cancel, terminate, reset and restore workflows. Every world ends with a rest, without
-// faults. A failure names its seed: run the test again with -run Explorer -seed N -steps 1 -v.
+// faults. A failed world prints its seed: run the test again with -run Explorer -seed N -steps 1 -v.
 func TestExplorer(t *testing.T) {
 	counts := map[string]int{}
 	for n := 0; n*worldSteps < *exploreSteps; n++ {
@@ -59,7 +59,7 @@ func TestExplorer(t *testing.T) {
 	}
 }
 
-// disturbances are the disturbances that are counted, each of which occurs only in some worlds.
+// disturbances lists the disturbances that the test counts. Each disturbance occurs only in some worlds.
 var disturbances = []string{
 	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
 	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung",
@@ -74,7 +74,7 @@ type explorer struct {
 	now  time.Time
 	mode int
 	calm bool
-	// restored: the history has reverted.
+	// restored reports that Temporal was restored from an old copy, so that histories were reverted.
 	restored bool
 	saved    *temporal
 	notes    []string
@@ -97,8 +97,8 @@ type over struct {
 	at    time.Time
 }
 
-// roundUnderWay is the running round. It holds the states that the round has read of the entities, and the groups that
-// it could not read.
+// roundUnderWay is the running round. It holds the states of the entities that the round has read, and the groups
+// that it could not read.
 type roundUnderWay struct {
 	id        fleet.RoundID
 	next      time.Time
@@ -133,7 +133,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
 	}
-	if x.mode == modeLoad { // the world has enough room, so no hold is refused
+	if x.mode == modeLoad { // the world has enough capacity, so no hold is refused
 		x.clusters[0].nodes = 20
 	}
 	for _, id := range []string{"edge", "gpu"} {
@@ -206,7 +206,7 @@ func (x *explorer) idle() bool {
 	return true
 }
 
-// someAct executes one activity. someTask executes one workflow task. Both return false when none can run.
+// someAct executes one activity, and someTask one workflow task. Each returns false when nothing can run.
 func (x *explorer) someAct() bool {
 	var ready []*act
 	for _, a := range x.acts {
@@ -337,7 +337,7 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 3 && x.mode >= modePeople { // without people and deaths no operator is needed (invariant I12)
+		if resume < 3 && x.mode >= modePeople { // in the other modes no operator is needed (invariant I12)
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {

@@ -2,9 +2,9 @@ package fleet
 
 import "slices"
 
-// failover and declined are moves of Machine back to Discovering, where the instance searches for another provider. The
-// provider of the ended attempt is refused for the rest of the instance's life, unless the event blames no provider. An
-// undo removes the attempt's objects concurrently, so that a provider that does not answer delays nothing.
+// failover and declined are moves of Machine back to Discovering, where the instance searches for another provider. If
+// the event blames the provider of the ended attempt, the instance no longer uses this provider. An undo removes the
+// attempt's objects concurrently. So a provider that does not answer does not delay the search.
 var (
 	failover = Move{To: Discovering, Blame: true, Undo: true} // objects may exist
 	declined = Move{To: Discovering, Blame: true}             // no objects exist

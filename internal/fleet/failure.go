@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Code names the reason for which an instance or an attempt failed. The set is small and fixed, because CA uses it as
-// the value of the Prometheus label "reason" of failed_scale_ups_total.
+// Code names the reason for which an instance or an attempt failed. The set of codes is small and fixed, because CA
+// uses a code as the value of the Prometheus label "reason" of failed_scale_ups_total.
 type Code string
 
 // These are the codes. CodeTable explains each.
@@ -25,7 +25,7 @@ const (
 	CodeInternal    Code = "Internal"
 )
 
-// ErrorClass names CA's class of a failure. CA shows it in texts and does not decide by it.
+// ErrorClass is the class of a failure in CA's interface. CA shows the class in texts, and bases no decision on it.
 type ErrorClass string
 
 // These are the classes.
@@ -38,27 +38,28 @@ const (
 type CodeRow struct {
 	Code  Code
 	Class ErrorClass
-	// Final ends a step that meets the failure, because the provider refused and the same request would fail again. A step
-	// that meets any other failure is tried again within its budget.
+	// Final reports that a failure with the code ends the step, because the provider refused and the same request
+	// would fail again. After any other failure the step is tried again within its budget.
 	Final bool
-	// Again lets the instance request a hold again from the provider that refused it with the code. After any other code
-	// the instance sends that provider no more requests.
+	// Again reports that the instance may request a hold again from a provider that refused a hold with this code. After
+	// any other code the instance sends that provider no more requests.
 	Again bool
 	// Blames counts the failure against its provider, in a group whose selection weighs failures.
 	Blames bool
-	// Rests makes a provider pause after a peering that failed with the code.
+	// Rests reports that a provider gets a pause without new peerings after a peering has failed with the code.
 	Rests bool
-	// OfStage reduces the failure's text to the stage, "waiting for <stage>: ...", because the error that ended the
-	// wait explains nothing.
+	// OfStage replaces the failure's text by "waiting for <stage>: ...". For such a code the error that ended the wait
+	// explains nothing.
 	OfStage bool
 	// Means and Remedy are texts for people: the meaning of the code, and the action to take. Each is one sentence.
 	Means, Remedy string
-	// Page names the page in docs with more about the code; empty without one.
+	// Page names the page in docs that explains the code further; empty if no page does.
 	Page string
 }
 
-// CodeTable has one row for each code. It is data, as Machine is: the code that handles failures, the documents and the
-// tests all read it. A new code needs its constant, its row, and the place that produces it.
+// CodeTable has one row for each code. It is data, as Machine is: the code that handles failures, the documents and
+// the tests all read it. A new code needs a constant, a row here, a row in the table of failure_test.go, and a
+// function that produces the code. For errors of backends, this function is in activities/errors.go.
 var CodeTable = []CodeRow{
 	{Code: CodeNoOffer, Class: OutOfResources, Rests: true,
 		Means: "No offer fits the node group, or the instance has tried every offer that fits.",
@@ -143,7 +144,7 @@ func NewFailure(code Code, provider, stage, message string) *Failure {
 }
 
 // ErrOutcomeUnknown means that the answer of an operation was lost, so that the operation may or may not have been
-// booked. Read the group again before serving it.
+// booked. The caller must read the group again before it answers requests about the group.
 var ErrOutcomeUnknown = errors.New("outcome unknown")
 
 // ErrUnavailable means that consistent data is not available now: the entity does not run, has not recovered, or
@@ -170,7 +171,7 @@ const (
 	RefusedOtherCluster   RefusalKind = "OtherCluster"   // the caller's cluster does not own the hub
 )
 
-// Refusal reports that an operation changed nothing, with the reason.
+// Refusal reports that an operation changed nothing, and why.
 type Refusal struct {
 	Kind    RefusalKind `json:"kind"`
 	Message string      `json:"message"`

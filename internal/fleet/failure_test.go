@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Each code needs its own row, because otherwise it would be judged and counted as another code.
+// Each code has its own row. A failure with a code that has no row would be handled and counted as CodeInternal.
 func TestEveryCodeHasOneRow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	require.NoError(t, err)
@@ -35,7 +35,8 @@ func TestEveryCodeHasOneRow(t *testing.T) {
 	require.Equal(t, declared, fleet.Codes)
 }
 
-// The test lists the judgement of each code. A judgement that changes must change here too.
+// The test lists the fields of each code's row, which decide how a failure is handled. A change of a row must change
+// this list too.
 func TestEachFailureCodeHasItsJudgement(t *testing.T) {
 	const full, other = fleet.OutOfResources, fleet.OtherError
 	for code, want := range map[fleet.Code]fleet.CodeRow{

@@ -21,8 +21,8 @@ func backup(t *testing.T, l *fleet.Ledger) *fleet.Ledger {
 	return again.Restore()
 }
 
-// rebuild lets a ledger list the objects that exist. It answers with these objects and with the bill that the observer
-// has saved.
+// rebuild completes the recovery of a ledger. It returns the objects that exist to the ledger, and the bill that the
+// observer has saved.
 func rebuild(t *testing.T, l *fleet.Ledger, now time.Time, bill *money.Bill, found ...fleet.Found) {
 	t.Helper()
 	require.True(t, l.Recovering)
@@ -77,8 +77,8 @@ func TestRestoredGroupDoesNotBillGoneNodes(t *testing.T) {
 	}
 }
 
-// A restored group runs for a minute before the observer notices the restore, and counts nodes that are gone. The
-// observer has saved sums before the backup was restored; they replace the group's sums.
+// A group is restored from a backup. Before the observer notices this, the group counts the costs of a node that is
+// gone. The observer saved the group's sums before the restore; these sums replace the wrong ones.
 func TestSavedSumsReplaceSumsOfABackup(t *testing.T) {
 	at := moment(t, "2026-11-29T23:00:00Z")
 	l := costly(t, at, 2)
@@ -102,8 +102,8 @@ func TestSavedSumsReplaceSumsOfABackup(t *testing.T) {
 	require.Zero(t, restored.Cost.ThisMonth())
 }
 
-// A group whose history is lost continues with the sums that the observer has saved. Its nodes also cost for the time
-// in between. An older bill does not replace the sums of the group.
+// A group whose history is lost continues with the sums that the observer has saved. The costs of its nodes in the
+// time between are added. An older bill does not replace the sums of the group.
 func TestLostGroupContinuesItsBill(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
@@ -124,8 +124,9 @@ func TestLostGroupContinuesItsBill(t *testing.T) {
 	require.InDelta(t, 40, l.Cost.Providers["milan"].Total.Float(), 0.1)
 }
 
-// A node that a round finds missing costs until the last round that found it, even when that round was before midnight.
-// Its cleanup costs nothing. A node that is only hidden, or whose slice still exists, continues to cost.
+// When two rounds do not find a node, its costs end with the last round that found it, even when that round was
+// before midnight. Its cleanup costs nothing. If the second round finds the node again, or if its slice still exists,
+// the costs continue.
 func TestLostNodeCostsUntilTheLastRoundThatFoundIt(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	missing := func(l *fleet.Ledger, number, before int64, now time.Time, found ...fleet.Found) {
@@ -176,8 +177,8 @@ func TestCostsContinueWithoutPastDays(t *testing.T) {
 	require.NotPanics(t, func() { l.Step(fleet.GroupInput{}, at.Add(403*24*time.Hour)) })
 }
 
-// The history of a group was reverted, and its revision has overtaken the saved bill's revision since. The saved bill
-// still counts as later.
+// The history of a group was reverted, and the group's revision has since overtaken the revision of the saved bill.
+// The saved bill still counts as later.
 func TestSavedBillWinsOverAnOvertakenRevision(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
@@ -205,7 +206,7 @@ func TestEndedDayIsPublished(t *testing.T) {
 	require.NotEqual(t, published.Revision, l.Revision)
 }
 
-// A node without a slice costs nothing for the time in between.
+// A node that is found without a slice after the restore of a backup costs nothing for the time since the backup.
 func TestNodeWithoutASliceCostsNothingInTheGap(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	later := at.Add(12 * time.Hour)

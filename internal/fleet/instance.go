@@ -7,34 +7,36 @@ import (
 	"time"
 )
 
-// Instance is one unit of a group's target size, from booking to release. The group's ledger and the instance's driver
-// each have a copy. Only the driver applies the table between Pending and the next phase at rest, and it reports its
-// copy in Views.
+// Instance is one unit of a group's target size, from booking to release. The group's ledger and the instance's
+// driver each have a copy. The group applies the table (machine.go) in the phases Pending, Ready, Failed and
+// Released, and the driver in all other phases. The driver reports its copy in Views.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec is the instance's part of the group's spec at the time of booking. In a ledger's state instances share it,
-	// see Ledger.Specs.
+	// Spec is the instance's part of the group's spec at the time of booking. The instances of a ledger share equal
+	// specs, see Ledger.Specs.
 	Spec     *InstanceSpec `json:"-"`
 	SpecHash string        `json:"specHash,omitempty"`
 	BookedAt time.Time     `json:"bookedAt"`
 	Phase    Phase         `json:"phase"`
 	Since    time.Time     `json:"since"` // the time at which it entered Phase
 
-	// Attempt counts the tries on a provider, from 1; 0 before the first.
+	// Attempt is the number of the current attempt. The first attempt has the number 1; before it, Attempt is 0. Each
+	// attempt uses one provider.
 	Attempt int `json:"attempt,omitempty"`
 	// Offer is the current attempt's offer; nil before the first selection.
 	Offer *Offer `json:"offer,omitempty"`
 	// Refused lists the providers that are excluded for this instance.
 	Refused []string `json:"refused,omitempty"`
-	// PriceCap bounds its hourly cost, see Request.PriceCap.
+	// PriceCap bounds the hourly cost of the instance, see Request.PriceCap.
 	PriceCap float64 `json:"priceCap,omitempty"`
 
-	// Leaving is set when CA deletes the instance. From then on it no longer counts, in any phase.
+	// Leaving is set when CA deletes the instance. From then on the instance no longer counts towards the target
+	// size, in any phase.
 	Leaving    bool `json:"leaving,omitempty"`
 	Force      bool `json:"force,omitempty"`
 	Registered bool `json:"registered,omitempty"`
 	NotReady   bool `json:"notReady,omitempty"`
-	// NotReadySince is the time at which its group learned that the Node is not Ready; zero while the Node is Ready.
+	// NotReadySince is the time at which the group learned that the Node is not Ready; zero while the Node is Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
 	Failure       *Failure  `json:"failure,omitempty"` // the last failure; in phase Failed, the reason for the failure
@@ -42,8 +44,7 @@ type Instance struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// Event describes one thing that happened to an instance. Events of steps name the step and the attempt that they
-// conclude.
+// Event describes one thing that happened to an instance. An event that ends a step names the step and its attempt.
 type Event struct {
 	Kind    EventKind `json:"kind"`
 	Step    Step      `json:"step,omitempty"`
@@ -77,10 +78,11 @@ func (i *Instance) AttemptRef() Attempt {
 	return Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt, Provider: i.Offer.from()}
 }
 
-// Apply moves an instance by the table and returns the move. It returns ErrStale and changes nothing for an event of
-// another step than the current one. It returns an Ignored move for an event without a move in this phase. Outside the
-// table, the phase is set only from the existing objects, after a recovery or a driver's loss (results.go), and from a
-// driver's view (views.go).
+// Apply changes the instance as the table Machine defines for the event, and returns the table's move. If the event
+// belongs to a step other than the current one, Apply changes nothing and returns ErrStale. If the table has no move
+// for the event in this phase, Apply returns a Move with Ignored set. Two kinds of transitions do not use the table.
+// The existing objects determine the phase after a recovery, after the loss of a driver, and when a forgotten node is
+// found (results.go, compare.go). The group copies the phase from a driver's view (views.go).
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
 	if !slices.Contains(EventKinds, ev.Kind) {
@@ -136,7 +138,7 @@ func (ev Event) concludes() bool {
 	return false
 }
 
-// record stores the effects of an event other than the phase.
+// record stores the effects of an event, except the change of the phase.
 func (i *Instance) record(ev Event, now time.Time) {
 	if ev.Failure != nil {
 		i.Failure = ev.Failure
@@ -162,6 +164,6 @@ func (i *Instance) ready(is bool, now time.Time) {
 	}
 }
 
-// MarkDeleted marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. It is
-// idempotent.
+// MarkDeleted marks the instance as deleted by CA: the instance no longer counts, and is no longer stuck. MarkDeleted
+// is idempotent.
 func (i *Instance) MarkDeleted() { i.Leaving, i.Stuck = true, "" }

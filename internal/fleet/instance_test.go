@@ -27,7 +27,7 @@ func spec() *fleet.GroupSpec {
 		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}}
 }
 
-// play applies events to an instance. An event that ends a step ends the current step.
+// play applies events to an instance. If an event ends a step, play sets the current step and attempt in the event.
 func play(t *testing.T, i *fleet.Instance, events ...fleet.Event) {
 	t.Helper()
 	for _, ev := range events {
@@ -76,7 +76,8 @@ func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
 	require.Equal(t, "cordoned", i.Row().Failure.Message)
 }
 
-// The end of another step or of another attempt changes nothing, not even data that a copy of the instance would share.
+// When an event reports the end of another step or of another attempt, the instance does not change. Data that it
+// shares with a copy does not change either.
 func TestStaleEventsChangeNothing(t *testing.T) {
 	draining := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &draining, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Deleted})
@@ -167,7 +168,7 @@ func TestNotReadySinceIsTheFirstReport(t *testing.T) {
 	require.Equal(t, t0.Add(2*time.Hour), i.NotReadySince)
 }
 
-// The test lists the views that steps send automatically.
+// The test lists the views that the steps Select, Join and Return send.
 func TestStepsSendTheirViews(t *testing.T) {
 	v := fleet.View{Instance: "standard-x-1", Sequence: 3, Phase: fleet.Selecting, Attempt: 1, Stuck: "cancelled",
 		Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
@@ -184,9 +185,9 @@ func TestStepsSendTheirViews(t *testing.T) {
 	require.Empty(t, returned.Stuck)
 }
 
-// An event that a row of the table does not name has no effect in this phase. It changes nothing, and Apply returns an
-// error.
-func TestEventOutsideTheTableIsAnError(t *testing.T) {
+// Each row of the table names the events that have an effect in its phase. For any other event, Apply returns an
+// ignored move without an error, and changes nothing.
+func TestEventOutsideTheTableIsIgnored(t *testing.T) {
 	for _, row := range fleet.Machine {
 		for _, kind := range fleet.EventKinds {
 			i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
@@ -217,7 +218,7 @@ func TestStampedInstanceIsRegistered(t *testing.T) {
 	require.False(t, i.Row().Registered)
 }
 
-// Refused contains a provider once. When no provider was chosen, it gets no entry.
+// Refused contains a provider once, even if it has refused twice. A refusal without a chosen provider adds no entry.
 func TestRefusedContainsAProviderOnce(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused, done, chooseA, done, refused)

@@ -13,15 +13,17 @@ import (
 // separately (I1). Every change is applied completely or not at all; an operation that returns a *Refusal has changed
 // nothing.
 //
-// It is the state of the workflow nodegroup/<group>. Operations book instances, and Step processes every other event.
-// Both append the work for the workflow to Commands.
+// A ledger is the state of the workflow nodegroup/<group>. Operations book instances, and Step processes every other
+// event. Operations and Step append the work for the workflow to Commands.
 type Ledger struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
-	// Began is the start of the epoch. The epoch's name may be later, if an earlier clock was ahead.
+	// Began is the start of the epoch. The epoch's name may be a later time, if the clock of an earlier epoch was
+	// ahead.
 	Began   time.Time `json:"began,omitzero"`
 	NextSeq int       `json:"nextSeq"`
-	// LastBooked is the second in the newest name; empty before the epoch's first name.
+	// LastBooked is the booking time that the newest instance name contains, see InstanceName; empty before the
+	// epoch's first name.
 	LastBooked string `json:"lastBooked,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
 	Starts int `json:"starts,omitempty"`
@@ -36,16 +38,17 @@ type Ledger struct {
 	// Inherits reports that no operator has paused or resumed the group since the ledger started. The recovery then
 	// restores the pause that the observer has saved earlier.
 	Inherits bool `json:"inherits,omitempty"`
-	// Reverted is the newest epoch whose history was reverted, for example by a restored backup. A driver of this epoch
-	// or an earlier one continues only if its objects exist, because the instance may have been released in the lost
-	// part.
+	// Reverted is the newest epoch whose history was reverted, for example by a restored backup. A driver of this
+	// epoch or an earlier one continues only if its objects exist, because the instance may have been released in the
+	// lost part of the history.
 	Reverted string `json:"reverted,omitempty"`
 	// Waiting contains the views that arrived during the recovery, or before the group was configured.
 	Waiting []View   `json:"waiting,omitempty"`
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
 	// Released lists the instances that were released recently, oldest first. They are never adopted again.
 	Released []ReleasedInstance `json:"released,omitempty"`
-	// Failures maps providers to the times at which they recently failed instances of the group, oldest first.
+	// Failures contains, for each provider, the times of recent failures that count against this provider, oldest
+	// first.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 	// Standby lists the peerings that the group keeps ready, the best first. StandbySeq is the number of standbys that
 	// were ever booked in this epoch. StandbyRanked is the time at which the providers were last ranked for them.
@@ -62,10 +65,10 @@ type Ledger struct {
 	// Recheck lists the instances to inspect next, not before RecheckAt.
 	Recheck   []string  `json:"recheck,omitempty"`
 	RecheckAt time.Time `json:"recheckAt,omitzero"`
-	// Cost is the cost of the nodes, CostDays the costs of past days, oldest first.
+	// Cost is the cost of the nodes. CostDays contains the costs of past days, oldest first.
 	Cost     money.Cost      `json:"cost,omitzero"`
 	CostDays []money.CostDay `json:"costDays,omitempty"`
-	// CostFrom is the first day that CostDays can contain; empty when they start at Cost.Since.
+	// CostFrom is the first day that CostDays can contain; empty when CostDays starts at Cost.Since.
 	CostFrom string `json:"costFrom,omitempty"`
 	// Gap is a gap in the group's history whose costs are not added yet; nil without a gap.
 	Gap *Gap `json:"gap,omitempty"`
@@ -80,21 +83,21 @@ type Ledger struct {
 type Entry struct {
 	Instance
 	Driver DriverRef `json:"driver,omitzero"`
-	// Changed is the ledger's revision at which the entry last changed. A round that has read an older revision is not
-	// applied to it.
+	// Changed is the ledger's revision at which the entry last changed. A round of the observer that has read an
+	// older revision does not change the entry.
 	Changed int64 `json:"changed,omitempty"`
-	// New reports that the instance was booked here and that no driver was ever started for it.
+	// New reports that this group booked the instance itself, and that no driver was ever started for it.
 	New bool `json:"new,omitempty"`
-	// Kept reports that the observer keeps the instance's Node because volumes are on its provider, so that a release
-	// is refused.
+	// Kept reports that the observer keeps the instance's Node because volumes are on its provider. The group then
+	// refuses to release the instance.
 	Kept bool `json:"kept,omitempty"`
 	// Undone is the newest attempt whose undo was requested.
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the consecutive lists without the slice or the VirtualNode. NodeMissing is the time since which
 	// only the Node is missing.
 	Missing int `json:"missing,omitempty"`
-	// Gone is the time at which a round last found the instance's slice, while the slice is missing. The costs of the
-	// instance end at that time.
+	// Gone is set while the instance's slice is missing: it is the time at which a round last found the slice. The
+	// costs of the instance end at that time.
 	Gone *time.Time `json:"gone,omitempty"`
 	// Settled reports that the amounts since Gone have been subtracted and that the instance causes no further costs.
 	Settled     bool       `json:"settled,omitempty"`
@@ -105,18 +108,20 @@ type Entry struct {
 type DriverRef struct {
 	Kind       DriverKind `json:"kind,omitempty"`
 	Generation Generation `json:"generation,omitzero"`
-	// Sequence is the sequence of the last accepted view, LastSeen the time of the driver's last message.
+	// Sequence is the sequence of the last accepted view. LastSeen is the time of the driver's last message.
 	Sequence int       `json:"sequence,omitempty"`
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 	// Began is the start of the run whose views are accepted.
 	Began time.Time `json:"began,omitzero"`
 	// Start is the id of the newest command that starts the driver.
 	Start int64 `json:"start,omitempty"`
-	// Stopped reports that the driver sent its last view. It is replaced when it is closed.
+	// Stopped reports that the driver was stopped before its work was done. The group starts another driver when the
+	// workflow of this driver has closed.
 	Stopped bool `json:"stopped,omitempty"`
-	// Sent is the last order that the group sent to the driver. Its flags are only added.
+	// Sent contains the facts that the group has sent to the driver in orders, so that it sends each fact once.
 	Sent Order `json:"sent,omitzero"`
-	// Resends counts the orders to repeat the request of the present attempt; ResendAt is the time of the next order.
+	// Resends is the number of the last order to repeat the request of the present attempt; ResendAt is the time of
+	// the next such order.
 	Resends  int       `json:"resends,omitempty"`
 	ResendAt time.Time `json:"resendAt,omitzero"`
 }
@@ -127,7 +132,7 @@ type ReleasedInstance struct {
 	At   time.Time `json:"at"`
 }
 
-// Comparison contains the ledger's record of the last round.
+// Comparison contains the ledger's record of the observer's last round.
 type Comparison struct {
 	Last RoundID `json:"last,omitzero"`
 	// Unbooked lists the object names that the last round found without a booking.
@@ -136,8 +141,8 @@ type Comparison struct {
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 }
 
-// ringSize bounds the number of remembered operation ids. An operation takes seconds, and a group receives a few a
-// second at most, so the ids of several minutes are remembered.
+// ringSize bounds the number of remembered operation ids. An operation takes seconds, and a group receives at most a
+// few operations per second, so the ids of several minutes are remembered.
 const ringSize = 256
 
 // Ring stores the last operation ids, oldest first. It is part of a state that survives continue-as-new.
@@ -154,7 +159,7 @@ func (r *Ring) Add(id string) {
 	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
 }
 
-// Choice records a Decision in its group: the provider of an attempt, or the failure of the instance.
+// Choice records a decision about an instance: the provider of an attempt, or the failure of the instance.
 type Choice struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
@@ -174,7 +179,7 @@ type Transition struct {
 	Failure            *Failure
 }
 
-// NewLedger returns a group without a configuration that first lists the existing objects.
+// NewLedger returns the ledger of a group that has no spec yet and first lists the existing objects.
 func NewLedger(group string, now time.Time) *Ledger {
 	l := &Ledger{Group: group, Epoch: NewEpoch(now), Began: now, Recovering: true, Inherits: true}
 	l.Commands.Add(Command{Kind: CommandRecover})
@@ -194,7 +199,7 @@ func (l *Ledger) Restore() *Ledger {
 // Find returns the entry with this name, or nil.
 func (l *Ledger) Find(name string) *Entry { return l.index[name] }
 
-// Target returns the number of instances that count.
+// Target returns the target size: the number of instances that count towards it (see Counts).
 func (l *Ledger) Target() (n int) {
 	for _, e := range l.Entries {
 		if e.Counts() {
@@ -204,8 +209,8 @@ func (l *Ledger) Target() (n int) {
 	return n
 }
 
-// epochEnd returns the end of the second in which the epoch began. Nothing is booked before that time. Therefore a
-// group that is terminated and immediately started again never assigns a name twice (I2).
+// epochEnd returns the end of the second in which the epoch began. The group books nothing before that time. Therefore
+// it never assigns a name twice (I2), even if it is terminated and immediately started again.
 func (l *Ledger) epochEnd() time.Time {
 	if l.Began.IsZero() {
 		return time.Time{}
@@ -213,7 +218,8 @@ func (l *Ledger) epochEnd() time.Time {
 	return l.Began.Truncate(time.Second).Add(time.Second)
 }
 
-// newest returns the second in the newest name, or the epoch before the first name.
+// newest returns the booking time that the newest instance name contains. Before the first name it returns the epoch,
+// which has the same format.
 func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
 // Transitions returns the changes of phases since the last call.
@@ -245,7 +251,7 @@ func (l *Ledger) changed(entries ...*Entry) {
 	}
 }
 
-// apply moves an instance by the table. An ignored event changes nothing.
+// apply applies the event to the instance, see Instance.Apply. An ignored event changes nothing.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	from, wasStuck := e.Phase, e.Stuck
 	m, _ := e.Apply(ev, now) // the event concludes no step, so it is never stale
@@ -302,8 +308,8 @@ func (l *Ledger) wasReleased(name string) bool {
 }
 
 // restart resets the ledger and lists the existing objects. It keeps only the spec, the pause, the costs and the
-// decisions. Regardless of the clock, the new epoch is later than the ledger's epoch and later than the epoch seen.
-// Otherwise a clock that was ahead would make the group reset repeatedly.
+// decisions. Regardless of the clock, the new epoch is later than the ledger's epoch, and later than the epoch that a
+// caller has seen. Otherwise a clock that was ahead would make the group reset repeatedly.
 func (l *Ledger) restart(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
 	for _, earlier := range []string{l.Epoch, seen} {

@@ -23,7 +23,7 @@ func ledger(t *testing.T) *fleet.Ledger {
 	return l
 }
 
-// booked returns the name with this number, booked at t0.
+// booked returns the name of the instance that is booked at t0 with the number seq.
 func booked(seq int) string { return fleet.InstanceName("standard", fleet.NewEpoch(t0), seq) }
 
 var operations int
@@ -139,7 +139,8 @@ func TestLedgerAgainstModel(t *testing.T) {
 	}
 }
 
-// walk applies one event to an instance. It returns 1 when the instance has stopped counting.
+// walk applies one event to an instance. It returns 1 if the event removes the instance from the target size, and 0
+// otherwise.
 func walk(t *testing.T, rng *rand.Rand, e *fleet.Entry, visits map[fleet.Phase]int) int {
 	kind := fleet.EventKinds[rng.IntN(len(fleet.EventKinds))]
 	if rng.IntN(8) > 0 {
@@ -223,8 +224,8 @@ func TestBurstIsStartedInBatches(t *testing.T) {
 	require.Equal(t, 120, l.Target(), "failed ones count")
 }
 
-// An instance in creation reserves its highest possible price. A failed instance, and an instance that already costs,
-// reserve nothing.
+// An instance in creation reserves its highest possible price. An instance that has failed, or that already causes
+// costs, reserves nothing.
 func TestInstanceInCreationReservesItsHighestPrice(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 4, PriceCap: 2,
@@ -291,8 +292,8 @@ func TestLeftAttemptsAreUndoneOnce(t *testing.T) {
 	require.Empty(t, undone(5, 4, 0))
 }
 
-// The last waiting instances of a burst start when the limit has room for all these instances, however many scale-outs
-// already run.
+// Waiting scale-outs normally start in large batches. The last scale-outs of a burst start as soon as the limit
+// allows all these scale-outs.
 func TestLastInstancesOfABurstStart(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
@@ -319,7 +320,8 @@ func TestLastInstancesOfABurstStart(t *testing.T) {
 	require.Len(t, last.Instances, 100)
 }
 
-// A driver starts with the data of its group, as long as the group wants the instance.
+// A driver starts with the data of its group. It gets no data if the group does not know its instance or has started
+// a newer driver.
 func TestDriverStartsWithItsGroupsData(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))
@@ -339,8 +341,8 @@ func TestDriverStartsWithItsGroupsData(t *testing.T) {
 	require.Nil(t, l.DriverInput(fleet.Command{Instance: "standard-x-9"}))
 }
 
-// Of several attempts, the newest complete attempt represents the instance, or the newest attempt when none is
-// complete. The order in the list has no influence.
+// The newest complete attempt represents the instance. If no attempt is complete, the newest attempt represents it.
+// The order in the list has no influence.
 func TestNewestCompleteAttemptRepresentsItsInstance(t *testing.T) {
 	attempt := func(n int, whole bool) fleet.Found {
 		return fleet.Found{Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: n,
@@ -374,8 +376,8 @@ func TestNewestCompleteAttemptRepresentsItsInstance(t *testing.T) {
 	}
 }
 
-// A group that starts two epochs within one second uses the next second for the second epoch. It drops specs that no
-// instance uses.
+// A group that starts two epochs within one second names the later epoch after the next second. It drops specs that
+// no instance uses.
 func TestEpochsAreNotReused(t *testing.T) {
 	l := fleet.NewLedger("standard", t0)
 	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone}}, t0.Add(time.Second))

@@ -1,6 +1,6 @@
 package fleet
 
-// Phase names the position of an instance in its life.
+// Phase names a stage in the life of an instance.
 type Phase string
 
 // These are the phases of an instance, in the order of its life. In Unpeering, the driver returns the attempt's node
@@ -34,7 +34,7 @@ const (
 	StepReturn   Step = "Return"
 )
 
-// State names the state of an instance that CA receives.
+// State names the state of an instance in our answers to CA.
 type State string
 
 // These are the states of externalgrpc's InstanceStatus.
@@ -73,13 +73,13 @@ var EventKinds = []EventKind{
 
 // Move describes the effect of an event in a phase.
 type Move struct {
-	// To is the next phase; empty means that the phase stays.
+	// To is the next phase; empty means that the phase does not change.
 	To Phase
-	// Blame adds the attempt's provider to the refused ones (failover.go).
+	// Blame adds the attempt's provider to the instance's refused providers (failover.go).
 	Blame bool
 	// Undo starts undo/<name>-<attempt> for the attempt.
 	Undo bool
-	// Force makes the following steps not wait for pods.
+	// Force reports that the following steps do not wait for pods.
 	Force bool
 	// Stuck marks the instance as waiting for an operator or the next DeleteNodes.
 	Stuck bool
@@ -104,8 +104,9 @@ var (
 func to(p Phase) Move { return Move{To: p} }
 
 // Machine is the table of an instance's life. The interpreter (Instance.Apply), the drivers, the diagram in docs and
-// the tests all read it. Two kinds of transitions are not in the table: after a recovery or the loss of a driver the
-// existing objects determine the phase (results.go), and the group copies the phase from a driver's view (views.go).
+// the tests all read it. Two kinds of transitions are not in the table. The existing objects determine the phase after
+// a recovery, after the loss of a driver, and when a forgotten node is found (results.go, compare.go). The group
+// copies the phase from a driver's view (views.go).
 //
 // Facts (registered, notReady, lost) and CA's deletion of an instance (deleted) may arrive in any phase. While a driver
 // runs, the group forwards facts to the driver and does not apply them (step.go). Events of steps appear only in the

@@ -36,7 +36,7 @@ func isPhase(p fleet.Phase) bool {
 	return slices.ContainsFunc(fleet.Machine, func(r fleet.Row) bool { return r.Phase == p })
 }
 
-// The test lists, for a DeleteNodes call in every phase, the following phases when every step succeeds.
+// The test lists, for each phase in which CA may call DeleteNodes, the phases that follow when every step succeeds.
 func TestDeletionLeadsToReleasedFromEveryPhase(t *testing.T) {
 	for _, row := range fleet.Machine {
 		p, path := row.Phase, []fleet.Phase{row.Phase}
@@ -60,7 +60,7 @@ func TestMachineMatchesTheIntendedMoves(t *testing.T) {
 	to := func(p fleet.Phase) fleet.Move { return fleet.Move{To: p} }
 	ignored := fleet.Move{Ignored: true}
 	for phase, want := range map[fleet.Phase]ends{
-		// The deadline fails the instance in this phase. The deadline is ignored while a provider works.
+		// In this phase the deadline fails the instance. In Peering it is ignored, because a provider already works.
 		fleet.Pending: {fleet.Done: to(fleet.Discovering), fleet.Deadline: to(fleet.Failed),
 			fleet.Cancelled: to(fleet.Failed)},
 		fleet.Discovering: {fleet.Deadline: to(fleet.Failed), fleet.Cancelled: to(fleet.Failed),
@@ -68,14 +68,15 @@ func TestMachineMatchesTheIntendedMoves(t *testing.T) {
 		// A full provider is not a refusal: the driver searches again.
 		fleet.Selecting: {fleet.Again: to(fleet.Discovering), fleet.Refused: to(fleet.Failed),
 			fleet.Deadline: to(fleet.Failed)},
-		// A refusal for lack of capacity, and silence, exclude no provider and leave nothing to undo.
+		// After a refusal for lack of capacity, or after silence, the instance may choose the provider again. There is
+		// nothing to undo.
 		fleet.Peering: {fleet.Again: to(fleet.Discovering), fleet.Refused: {To: fleet.Discovering, Blame: true},
 			fleet.Deadline: ignored, fleet.Cancelled: to(fleet.Failed)},
 		fleet.Joining: {fleet.Refused: away, fleet.GaveUp: away, fleet.Cancelled: undo, fleet.Deadline: ignored,
 			fleet.Registered: {}, fleet.Lost: ignored},
 		fleet.Ready: {fleet.Lost: {To: fleet.Draining, Force: true}, fleet.Deleted: to(fleet.Draining), fleet.Done: ignored,
 			fleet.Refused: ignored, fleet.Cancelled: ignored, fleet.Deadline: ignored, fleet.NotReady: {}},
-		// The slice is returned regardless of the result of the drain. Only a person stops the return.
+		// The slice is returned regardless of the result of the drain. Only an operator can stop the return.
 		fleet.Draining: {fleet.GaveUp: {To: fleet.Unpeering, Force: true}, fleet.Refused: {To: fleet.Unpeering, Force: true},
 			fleet.Cancelled: {Stuck: true}, fleet.Lost: {Force: true}},
 		fleet.Unpeering: {fleet.Done: to(fleet.Released), fleet.Refused: ignored, fleet.GaveUp: ignored,

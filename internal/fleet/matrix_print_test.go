@@ -100,7 +100,8 @@ func (m PeeringMove) String() string {
 	return s
 }
 
-// condition is a requirement under which a move ends in another phase than the event alone would lead to.
+// condition names a condition that changes the end of a move. If it holds, the move leads to the phase in the field
+// to. Otherwise the move leads to the phase of the table.
 type condition struct {
 	name string
 	to   PeeringPhase

@@ -14,8 +14,8 @@ const (
 	maxWhy  = 160
 )
 
-// recordChoice records the provider's choice or the instance's failure that an accepted view reports. attempt is the
-// instance's attempt before the view.
+// recordChoice records the choice of a provider, or the failure of the instance, if an accepted view reports one.
+// attempt is the instance's attempt before the view.
 func (l *Ledger) recordChoice(e *Entry, v View, attempt int, now time.Time) {
 	c := Choice{At: now.UTC().Truncate(time.Second), Instance: e.Name, Attempt: v.Attempt, Provider: e.Provider(),
 		Reason: v.Reason}
@@ -40,7 +40,7 @@ const (
 // blames reports whether a failure counts against its provider.
 func (f *Failure) blames() bool { return f != nil && f.Provider != "" && f.Code.Row().Blames }
 
-// recordFailure records a provider's failure of an instance, if the view reports a new failure and the group's
+// recordFailure records a new failure that a view reports, if a provider is to blame for the failure and the group's
 // selection weighs failures.
 func (l *Ledger) recordFailure(before, f *Failure, now time.Time) {
 	if l.Spec.Selection == nil || l.Spec.Selection.Failures == 0 {

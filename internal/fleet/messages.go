@@ -10,8 +10,9 @@ import (
 // This file defines the messages between entities, drivers and activities. They are wire formats: fields are only ever
 // added.
 
-// Generation orders the drivers of one instance: by the group's epoch, and within an epoch by the number of drivers
-// that the group had started.
+// A Generation gives the drivers of one instance an order. Drivers are compared by the group's epoch, and within an
+// epoch by Count. Count is the number of drivers that the group has started in the epoch, up to and including this
+// driver.
 type Generation struct {
 	Epoch string `json:"epoch,omitempty"`
 	Count int    `json:"count,omitempty"`
@@ -32,7 +33,7 @@ type End string
 const (
 	EndNone    End = ""        // the driver continues
 	EndFinal   End = "final"   // the driver completes: from now on the group decides about the instance
-	EndStopped End = "stopped" // the group or an operator stopped the driver, which fails: undo its attempts
+	EndStopped End = "stopped" // the group or an operator stopped the driver: it fails, and is undone
 )
 
 // View is a driver's report about its instance, sent before each acquire and at the driver's end. Views of one instance
@@ -53,11 +54,11 @@ type View struct {
 	Failure *Failure  `json:"failure,omitempty"`
 	Stuck   string    `json:"stuck,omitempty"`
 	Force   bool      `json:"force,omitempty"`
-	// Reason explains the choice of a provider that was just chosen.
+	// Reason explains why the driver has just chosen this provider.
 	Reason string `json:"reason,omitempty"`
 	// Abandoned lists this driver's ended attempts, which may have left objects behind.
 	Abandoned []Attempt `json:"abandoned,omitempty"`
-	// SpecHash and BookedAt let a group that was reset adopt the instance.
+	// With SpecHash and BookedAt, a group that was reset can adopt the instance.
 	SpecHash string    `json:"specHash,omitempty"`
 	BookedAt time.Time `json:"bookedAt,omitzero"`
 }
@@ -72,12 +73,12 @@ type Order struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Lost reports that the instance's objects or its provider are gone, so that the driver does not wait for pods.
 	Lost bool `json:"lost,omitempty"`
-	// Paused reports that the group is paused. A driver without a grant then fails.
+	// Paused reports that the group is paused. The instance then fails if its driver has not received a grant.
 	Paused bool `json:"paused,omitempty"`
-	// Retry runs the step in progress again immediately.
+	// Retry makes the driver run the step in progress again immediately.
 	Retry bool `json:"retry,omitempty"`
-	// Resend, a number from 1, makes the driver repeat the request of Attempt to the provider. The last number ends the
-	// attempt.
+	// Resend, a number from 1, makes the driver repeat the request of Attempt to the provider. After too many
+	// requests without an answer, the driver ends the attempt instead.
 	Resend  int `json:"resend,omitempty"`
 	Attempt int `json:"attempt,omitempty"`
 }
@@ -87,15 +88,16 @@ type Order struct {
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`
-	// Shape, Offer and the budgets are set in an acquire, Offer also in a leftover. Budget bounds the time to establish a
-	// peering, NetworkBudget the time to set up its network.
+	// Shape, Offer and the budgets are set in a request of kind acquire, and Offer also in a request of kind leftover.
+	// Budget bounds the time to establish a peering, and NetworkBudget the time to set up its network.
 	Shape         corev1.ResourceList `json:"shape,omitempty"`
 	Offer         *Offer              `json:"offer,omitempty"`
 	Budget        metav1.Duration     `json:"budget,omitzero"`
 	NetworkBudget metav1.Duration     `json:"networkBudget,omitzero"`
-	// Refusing is set in a refusing, Message in a noRoom.
+	// Refusing is set in a request of kind refusing, and Message in a request of kind noRoom.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
-	// Trace is set in an acquire: the span of the requesting step, as a W3C traceparent. It affects no decision.
+	// Trace is set in a request of kind acquire: the span of the requesting step, as a W3C traceparent. It affects no
+	// decision.
 	Trace   string `json:"trace,omitempty"`
 	Message string `json:"message,omitempty"`
 }
@@ -110,7 +112,7 @@ const (
 	HoldBroken   HoldRequestKind = "broken"   // a step found that the peering of a granted hold is gone
 	HoldRefusing HoldRequestKind = "refusing" // a step found that the provider refuses us
 	HoldLeftover HoldRequestKind = "leftover" // a sweep found leftovers of a peering without any booking
-	HoldNoRoom   HoldRequestKind = "noRoom"   // this cluster lacks capacity for a peering being made
+	HoldNoRoom   HoldRequestKind = "noRoom"   // this cluster lacks capacity for a peering that is being made
 )
 
 // HoldState names the state of a hold.
@@ -124,8 +126,8 @@ const (
 	HoldReleased HoldState = "released"
 )
 
-// Answer is a provider's message to the driver of a hold. Its state ends the driver's wait, or is waiting if the driver
-// has repeated its request.
+// Answer is a provider's message to the driver of a hold. Every State except HoldWaiting ends the driver's wait.
+// HoldWaiting occurs only in the answer to a repeated request.
 type Answer struct {
 	Key      string    `json:"key"`
 	Provider string    `json:"provider"` // the provider's id
@@ -133,15 +135,15 @@ type Answer struct {
 	Failure  *Failure  `json:"failure,omitempty"`
 }
 
-// Fact is a watcher's report about the Node of one attempt; Kind is Registered, NotReady or Lost. Several watchers may
-// report the same fact, also repeatedly; the last report is valid. Lost is only a hint, because a watch may lag: the
-// group inspects the objects before it acts.
+// Fact is a watcher's report about the Node of one attempt; Kind is Registered, NotReady or Lost. Several watchers
+// may report the same fact, and may repeat it; the last report counts. Lost is only a hint, because a watch may lag:
+// the group inspects the objects before it acts.
 type Fact struct {
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt"`
 	Kind     EventKind `json:"kind"`
-	// Confirms reports that the fact repeats the view of the instance's driver, and that the watcher has reported nothing
-	// else before.
+	// Confirms reports that the fact repeats the view of the instance's driver, and that the watcher has reported
+	// nothing else about the attempt before.
 	Confirms bool `json:"-"`
 }
 
@@ -165,13 +167,13 @@ func (r RoundID) Follows(o RoundID) bool { return r.Term == o.Term && r.Number =
 type Differences struct {
 	Round RoundID `json:"round"`
 	// Epoch and Revision identify the entity's snapshot that the round has read; a provider has no epoch. The entity
-	// ignores findings about parts that have changed since.
+	// ignores findings about parts that have changed after this snapshot.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision"`
 	// Seen, for a group, is the newest position that an observer has ever saved; the zero value when none was saved.
 	Seen Position `json:"seen,omitzero"`
-	// Before is the time between the last complete round and this round, in seconds; 0 when it is not known. The last
-	// complete round found every instance that Missing lists for the first time.
+	// Before is the time between the last complete round and this round, in seconds; 0 when it is not known. If this
+	// round is the first to list an instance in Missing, the last complete round still found the instance.
 	Before int64 `json:"before,omitempty"`
 	// Empty reports that the list of the group's objects is completely empty.
 	Empty bool `json:"empty,omitempty"`
@@ -179,8 +181,8 @@ type Differences struct {
 	// objects.
 	Found   Founds   `json:"found,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Unheld, for a provider, lists object names without a hold. Unused lists the keys of holds without objects that no
-	// group books.
+	// Unheld, for a provider, lists the names of objects for which the provider has no hold. Unused lists the keys of
+	// the provider's holds that have neither objects nor a booking.
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
 	// Keeps, for a group, lists the instances whose Nodes are kept because volumes are on their provider. It is nil
@@ -188,7 +190,7 @@ type Differences struct {
 	Keeps *[]string `json:"keeps,omitempty"`
 	// Lost lists the instances that are lost according to the evidence about their providers.
 	Lost []Loss `json:"lost,omitempty"`
-	// Standing, for a provider, is its present fault; nil when it is unchanged.
+	// Standing, for a provider, is the provider's present fault; nil when the fault is unchanged.
 	Standing *Standing `json:"standing,omitempty"`
 	// Remains, for a provider, reports that one of our peerings exists although the provider published no peering.
 	Remains bool `json:"remains,omitempty"`
@@ -202,8 +204,8 @@ type Loss struct {
 	Instance string `json:"instance"`
 	Attempt  int    `json:"attempt"`
 	Reason   string `json:"reason"`
-	// Silent reports that both the Node and its provider, or the network, are silent. The loss is ignored if the Node is
-	// Ready again.
+	// Silent reports that the Node is not ready, and that its provider does not answer or the network is broken. The
+	// group applies such a loss only if the Node has been not ready for budgets.unready.
 	Silent bool `json:"silent,omitempty"`
 }
 
@@ -229,8 +231,8 @@ type Standby struct {
 	Key   string    `json:"key"`
 	State HoldState `json:"state"` // waiting or granted
 	Since time.Time `json:"since"` // the time at which the standby entered State
-	// Worse is the time since which a better provider exists, or since which this provider has no offer; zero while
-	// neither is true.
+	// Worse is the time since which a better provider exists, or this provider has no offer. It starts again when the
+	// group tries a better provider. It is zero while neither is true.
 	Worse time.Time `json:"worse,omitzero"`
 }
 
@@ -256,14 +258,15 @@ type StandbyRow struct {
 	Warm bool `json:"warm,omitempty"`
 	// State is the state of the group's hold at the provider; empty when the provider has no such hold.
 	State HoldState `json:"state,omitempty"`
-	// Excluded is the reason for which the group may have no hold at the provider; empty when it may have one.
+	// Excluded is the reason why the group may have no hold at the provider; empty when it may have one.
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// GroupNotice is a report of the gRPC server about a group, because only the server reads the config. Users see it, and
-// it affects no decision. The zero value means that the server has no message.
+// GroupNotice is a message of the gRPC server about a group. The server sends it to the group, because only the server
+// reads the config. Users see the message, and it affects no decision. The zero value means that the server has no
+// message.
 type GroupNotice struct {
-	// Name is one of the Block names.
+	// Name is one of the Block constants (snapshot.go).
 	Name    string `json:"name"`
 	Message string `json:"message"`
 }
@@ -278,12 +281,11 @@ type DriverInput struct {
 	// the workflow must complete instead, so that its id cannot be used again.
 	First bool `json:"first,omitempty"`
 	// Ahead is the number of the group's instances that were started before this instance and have no provider yet.
-	// Taken contains the number of the group's nodes on each provider. Both distribute a burst of scale-outs over the
-	// offers.
+	// Taken contains the number of the group's nodes on each provider. Ahead and Taken serve to distribute a burst of
+	// scale-outs over the offers.
 	Ahead int            `json:"ahead,omitempty"`
 	Taken map[string]int `json:"taken,omitempty"`
-	// Failures contains the times at which each provider recently failed the group's instances, if its Selection weighs
-	// them.
+	// Failures is a copy of Ledger.Failures, if the group's Selection weighs failures.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 

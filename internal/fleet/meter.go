@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// count adds the costs until now to the sums, for the nodes that have run since the last call.
+// count adds the costs of the running nodes since the last call to the sums.
 func (l *Ledger) count(now time.Time) {
 	ended := l.Cost.Advance(now)
 	if len(ended) > 0 {
@@ -49,7 +49,7 @@ type Gap struct {
 	Position Position `json:"position"`
 }
 
-// Bill returns the costs of the group until now, since its ledger started.
+// Bill returns the costs of the group from the start of its sums until now.
 func (l *Ledger) Bill(now time.Time) money.Bill {
 	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision,
 		Booked: l.NextSeq}
@@ -62,9 +62,9 @@ func (l *Ledger) Bill(now time.Time) money.Bill {
 	return b
 }
 
-// closeGap ends the gap in which the group's history was lost or reverted. If the observer has saved more complete
-// sums, they replace the group's sums. Each instance that exists is charged for the rest of the gap. An instance that
-// was not found is not charged for the gap.
+// closeGap adds the costs of the gap that the loss or revert of the group's history has left. If the sums that the
+// observer has saved are more complete than the group's sums, the saved sums replace them. Each instance that exists is
+// charged for the rest of the gap. An instance that was not found is not charged for the gap.
 func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	gap := l.Gap
 	l.Gap = nil
@@ -86,7 +86,7 @@ func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 }
 
 // lacks reports whether a saved bill is more complete than the history before the gap. The gap is nil when the whole
-// history was lost. A bill of a group that has ended is used only if it belongs to the same start of the sums.
+// history was lost. The bill of an ended group is used only if its sums started at the time in the parameter since.
 func (g *Gap) lacks(saved money.Bill, since time.Time) bool {
 	if saved.Ended && (g == nil || !saved.Cost.Since.Equal(since)) {
 		return false
@@ -116,8 +116,8 @@ func (e *Entry) price(currency string) money.Money {
 	return money.Of(e.Offer.Hourly)
 }
 
-// reserved returns the largest hourly cost of the instances that have no node yet. It includes instances that are being
-// removed, because their nodes may already exist.
+// reserved returns the highest hourly cost that the instances without a node can have. It includes instances that are
+// being removed, because their nodes may already exist.
 func (l *Ledger) reserved() (sum money.Money) {
 	for _, e := range l.Entries {
 		if e.Phase != Failed && e.Phase != Released && !e.costs() {

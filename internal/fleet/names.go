@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// These constants limit names. The names of an attempt's objects must have at most 50 characters, because Liqo makes an
-// x509 common name of <slice>-<12 hex> with at most 63 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// These constants limit names. The names of an attempt's objects must have at most 50 characters: Liqo appends a
+// hyphen and 12 hexadecimal digits to the slice's name to make an x509 common name, which may have at most 63
+// characters (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 const (
 	MaxGroupID    = 24
 	MaxHub        = 24
@@ -33,20 +34,20 @@ var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // ValidGroupID reports whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
 func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchString(id) }
 
-// ValidHub reports whether name can name an installation: a DNS-1123 label of at most MaxHub characters. The name is a
-// label value on objects and part of workflow ids.
+// ValidHub reports whether a name is valid for an installation: a DNS-1123 label of at most MaxHub characters. The
+// name is a label value on objects and part of workflow ids.
 func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
 
 // ValidProviderID reports whether id can be a provider's id: a DNS-1123 label. The provider chooses the id, which
 // becomes part of workflow ids, label values and metrics.
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
-// NewEpoch returns the second of a time in base 36. An epoch is named after the second in which the group started or
-// was reset, and an instance's name contains the second of its booking. workflows/client/operation.go builds the ids of
-// operations.
+// NewEpoch returns the Unix time of start, in whole seconds, as a number in base 36. The name of an epoch is the time
+// at which the group started or was reset. An instance's name contains the time of its booking in the same format. The
+// ids of operations have another form (workflows/client/operation.go).
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
-// nextEpoch returns the second after an epoch. It returns a text that is not an epoch unchanged.
+// nextEpoch returns the epoch one second later. If the text is not an epoch, nextEpoch returns it unchanged.
 func nextEpoch(epoch string) string {
 	start, ok := EpochTime(epoch)
 	if !ok {
@@ -55,7 +56,7 @@ func nextEpoch(epoch string) string {
 	return NewEpoch(start.Add(time.Second))
 }
 
-// EpochTime returns the second that an epoch names, in UTC. ok is false for a text that is not an epoch.
+// EpochTime returns the time of an epoch, in UTC. ok is false for a text that is not an epoch.
 func EpochTime(epoch string) (start time.Time, ok bool) {
 	seconds, err := strconv.ParseInt(epoch, 36, 64)
 	if err != nil {
@@ -64,19 +65,20 @@ func EpochTime(epoch string) (start time.Time, ok bool) {
 	return time.Unix(seconds, 0).UTC(), true
 }
 
-// EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
+// EpochBefore reports whether epoch a began before b. Epochs are numbers in base 36, so a longer text is a later
+// epoch.
 func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0 }
 
-// InstanceName returns <group>-<booked>-<seq>: the second of the booking in the format of NewEpoch, and the number of
-// names that the epoch has assigned. A group whose history was reverted continues from an older seq, but books in a
-// later second. Therefore its names are new even if the group has not detected the revert. Ledger.grow assigns the
-// names (operations.go).
+// InstanceName returns <group>-<booked>-<seq>. booked is the time of the booking in the format of NewEpoch. seq
+// numbers the names that the epoch has assigned. A group whose history was reverted continues with an older seq, but
+// with a later time. Therefore its names are new even if the group has not detected the revert. Ledger.grow assigns
+// the names (operations.go).
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
 
-// isInstanceOf reports whether name is <group>-<booked>-<seq> of exactly this group. The ids of two groups may have a
-// common prefix.
+// isInstanceOf reports whether name has the form <group>-<booked>-<seq> and belongs to exactly this group. The ids of
+// two groups may have a common prefix.
 func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
 	booked, seq, _ := strings.Cut(rest, "-")
@@ -90,8 +92,8 @@ func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
 	return booked, seq, err == nil && isInstanceOf(name, group)
 }
 
-// InstanceOfKey returns the instance of a hold's key, which is an ObjectName. A key of another form is returned
-// unchanged.
+// InstanceOfKey returns the name of the instance that a hold's key contains, if the key is an ObjectName. It returns a
+// key of another form unchanged.
 func InstanceOfKey(key string) string {
 	name, ours := strings.CutPrefix(key, ObjectPrefix)
 	if cut := strings.LastIndexByte(name, '-'); ours && cut > 0 {
@@ -117,7 +119,7 @@ func GroupOfKey(key string) string {
 	return name
 }
 
-// AttemptOfKey returns the attempt that a hold's key contains. It returns 0 for a key without an attempt.
+// AttemptOfKey returns the number of the attempt that a hold's key contains. It returns 0 if the key contains none.
 func AttemptOfKey(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])
 	if err != nil {

@@ -24,12 +24,13 @@ const (
 	LabelMachineProvider = "liqo-autoscaler.io/provider"
 )
 
-// Liqo after 1.2 labels each virtual node type=virtual-kubelet, unless its VirtualNode has another value of the label
-// (liqotech/liqo#3325). Cluster Autoscaler 1.36 and later never releases a node with that value.
+// Versions of Liqo after 1.2 set the label type=virtual-kubelet on each virtual node, unless its VirtualNode has
+// another value of this label (liqotech/liqo#3325). Cluster Autoscaler 1.36 and later never removes a node with the
+// label type=virtual-kubelet.
 const (
 	// LabelType is the key of that label. Workloads use it to avoid virtual nodes.
 	LabelType = "type"
-	// TypeVirtualNode is our value, unless the group has another one.
+	// TypeVirtualNode is the value that we set, unless the group's labels contain another value.
 	TypeVirtualNode = "virtual-node"
 )
 

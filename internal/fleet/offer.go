@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Credentials refers to the credentials of a Provider. It never contains them, because it enters workflow histories.
-// Exactly one of the two fields is set.
+// Credentials refers to the credentials of a Provider. It never contains the secrets themselves, because it is stored
+// in workflow histories. Exactly one of the two fields is set.
 type Credentials struct {
 	// KubeconfigFile is a path on the worker's file system.
 	KubeconfigFile string `json:"kubeconfigFile,omitempty"`
@@ -24,16 +24,16 @@ type SecretRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// UnpeerPolicy decides about a Peering that has no holds any longer.
+// UnpeerPolicy determines whether a peering is removed when no hold uses it any more.
 type UnpeerPolicy string
 
 // These are the policies. The empty one means UnpeerLinger.
 const (
-	UnpeerLinger UnpeerPolicy = "linger" // removed after the offer's linger time
+	UnpeerLinger UnpeerPolicy = "linger" // the peering is removed after the offer's linger time
 	UnpeerNever  UnpeerPolicy = "never"  // the peering stays
 )
 
-// DefaultLinger is the time for which an unused Peering is kept when its offer sets none.
+// DefaultLinger is the time for which an unused Peering is kept if its offer does not set LingerSeconds.
 const DefaultLinger = 60 * time.Second
 
 // Offer contains the capacity and terms that one Provider offers now.
@@ -48,9 +48,9 @@ type Offer struct {
 	// LargestNodes lists the provider's largest nodes. It omits a node if another node is at least as large in every
 	// resource. An empty list means that the nodes are not known.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
-	// Measured reports that Lendable must still be read from the provider. An offer in use never has it.
+	// Measured reports that Lendable must still be read from the provider. It is false as soon as an offer is used.
 	Measured bool `json:"-"`
-	// MaxNodes bounds the number of nodes; 0 means no bound.
+	// MaxNodes bounds the number of our nodes on the provider; 0 means no bound.
 	MaxNodes int               `json:"maxNodes,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	// Price is the price per node and hour. If it is 0, Prices apply.
@@ -61,11 +61,11 @@ type Offer struct {
 	// Currency is the ISO 4217 code for Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
 	// Hourly is the hourly price of a node of the group that chose the offer, in the group's currency; 0 when it is
-	// unknown. Only an attempt's offer has it.
+	// unknown. It is set only in the offer of an attempt.
 	Hourly float64 `json:"hourly,omitempty"`
 	// LatencyMilliseconds is the round trip time between the clusters; 0 means unknown.
 	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty"`
-	// LingerSeconds is the time for which the Peering is kept unused; nil means DefaultLinger.
+	// LingerSeconds is the time for which an unused peering is kept; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
 	// Class names the controller that decides on the provider's ResourceSlices; "" means the provider's default.
@@ -82,7 +82,7 @@ type Offer struct {
 // Expired reports whether the offer has expired.
 func (o Offer) Expired(now time.Time) bool { return o.Expires != nil && !now.Before(*o.Expires) }
 
-// Linger returns the time for which the Peering of this offer is kept unused.
+// Linger returns the time for which the peering of this offer is kept while it is unused.
 func (o Offer) Linger() time.Duration {
 	if o.LingerSeconds == nil {
 		return DefaultLinger
@@ -102,7 +102,7 @@ type NetworkMode string
 const (
 	NetworkGateway  NetworkMode = "gateway"  // made with the peering, and removed with it
 	NetworkExisting NetworkMode = "existing" // made by another party; it must work
-	NetworkNone     NetworkMode = "none"     // no network: pods on the nodes and here cannot reach each other
+	NetworkNone     NetworkMode = "none"     // no network: pods of the two clusters cannot reach each other
 )
 
 // MaxNetworkOptions bounds Network.Options, in bytes.

@@ -9,22 +9,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Operation identifies one call of a client. A repeated id gets the first outcome. The group refuses an operation after
-// GiveUpAt, so that the operation has no effect after its caller stopped waiting. Configure checks neither, because the
-// same spec again changes nothing.
+// Operation identifies one call of a client. If a client repeats an operation with the same id, it receives the
+// outcome of the first one. The group refuses an operation after GiveUpAt, so that the operation has no effect after
+// its caller stopped waiting. Configure does not check the id or GiveUpAt, because a repeated spec changes nothing.
 type Operation struct {
 	ID       string    `json:"id"`
 	GiveUpAt time.Time `json:"giveUpAt"`
 }
 
-// These are the times of an operation. A client that lost an answer uses them: TaskTimeout after GiveUpAt, the
-// operation has either run or will never run.
+// These are the times of an operation. A client that has lost an answer waits until TaskTimeout after GiveUpAt. From
+// then on, an operation that has not run will never run.
 const (
-	// GiveUpBefore is the time before its caller's deadline at which an operation expires, so that the answer can still
-	// reach the caller.
+	// An operation expires GiveUpBefore before the deadline of its caller, so that the answer can still reach the
+	// caller.
 	GiveUpBefore = 500 * time.Millisecond
-	// TaskTimeout is the workflow task timeout of every entity. A task that started before GiveUpAt ends within it. If
-	// the worker of a task dies, another worker runs the task and checks the operation again.
+	// TaskTimeout is the workflow task timeout of every entity. So a task that started before GiveUpAt has ended at
+	// the latest TaskTimeout after GiveUpAt. If the worker of a task dies, another worker runs the task and checks the
+	// operation again.
 	TaskTimeout = 5 * time.Second
 )
 
@@ -33,10 +34,10 @@ type Request struct {
 	Operation Operation `json:"operation"`
 	// Seen is the newest position that the caller knows. A group behind this position has lost a part of its history.
 	Seen Position `json:"seen,omitzero"`
-	// Delta is the number of instances to grow or shrink by, positive in both cases.
+	// Delta is the number of instances to add or to remove. It is positive in both cases.
 	Delta int `json:"delta,omitempty"`
-	// PriceCap bounds the hourly price of each instance to grow by. Until the node exists, this amount stays reserved
-	// below spending.hourly.hard, and more expensive offers are not used. 0 means that prices are unknown or unbounded.
+	// PriceCap bounds the hourly price of each new instance. More expensive offers are not used. Until the instance's
+	// node exists, this amount counts towards spending.hourly.hard. 0 means that prices are unknown or unbounded.
 	PriceCap float64 `json:"priceCap,omitempty"`
 	// Names lists the instances to release.
 	Names []string `json:"names,omitempty"`
@@ -45,7 +46,7 @@ type Request struct {
 	// Spec is the spec to apply, and Notice the server's message about it.
 	Spec   *GroupSpec  `json:"spec,omitempty"`
 	Notice GroupNotice `json:"notice,omitzero"`
-	// Paused reports whether the group must stop starting instances.
+	// Paused reports that the group must not start instances.
 	Paused bool `json:"paused,omitempty"`
 	// Cluster is the UID of the caller's consumer cluster, or "" if the caller does not know it. A worker of another
 	// cluster refuses the request.
@@ -67,14 +68,14 @@ func (r Request) request(c Call) Request {
 	return Request{Operation: c.Operation, Seen: r.Seen, Names: c.Names, Trace: c.Trace}
 }
 
-// CheckCluster returns a refusal if the request comes from a cluster other than the worker's cluster. An unknown UID, "",
-// is not checked.
+// CheckCluster returns a refusal if the request comes from a cluster other than the worker's cluster. The UID "" is
+// unknown, and is not checked.
 func (r Request) CheckCluster(own string) error {
 	if r.Cluster == "" || own == "" || r.Cluster == own {
 		return nil
 	}
-	return Refuse(RefusedOtherCluster, fmt.Sprintf("this hub belongs to the cluster with UID %s, and the caller is in the "+
-		"cluster with UID %s: choose another hub for this cluster", own, r.Cluster))
+	return Refuse(RefusedOtherCluster, fmt.Sprintf("this hub belongs to the cluster with UID %s, and the caller is in "+
+		"the cluster with UID %s: choose another hub for this cluster", own, r.Cluster))
 }
 
 // Verb names an operation. It is the name of the update on the wire.
@@ -122,8 +123,8 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 }
 
 // Validate returns the refusal of a request before it is booked. It accepts a request that shows that the ledger's
-// history was reverted: Operate then resets the ledger. OperateEach checks each call of a request. Validate refuses the
-// calls only while the ledger cannot book any call.
+// history was reverted: Operate then resets the ledger. For a request with Calls, Validate returns a refusal only
+// while the ledger cannot book any operation. OperateEach later checks each call.
 func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	if l.Behind(r.Seen) && !l.Recovering {
 		return nil
@@ -138,9 +139,9 @@ func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	return nil
 }
 
-// Operate books one operation, once. Its errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
-// NotInitialised. A refused operation changes nothing, except that a ledger whose history was reverted is reset (design
-// rule: existing objects win).
+// Operate books an operation, but never twice. Its errors are *Refusal: Invalid, MaxSize, Spending, Precondition,
+// Expired, NotInitialised. A refused operation changes nothing, except that a ledger whose history was reverted is
+// reset (design rule: existing objects win).
 func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	known, err := l.Check(verb, r, now)
 	if l.Behind(r.Seen) && !l.Recovering {
@@ -158,9 +159,9 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	return nil
 }
 
-// OperateEach books the operation of a request, or each call of the request as an operation of its own. refused
-// contains the refusals of the calls that changed nothing, by their index. The error is from Operate: the refusal of
-// the one operation, or the refusal of all calls while the ledger is being rebuilt.
+// OperateEach books the operation of a request, or each call of the request as an operation of its own. refused maps
+// the index of each refused call to its refusal. The error is from Operate: the refusal of the one operation, or the
+// refusal of all calls while the ledger is being rebuilt.
 func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[int]Refusal, err error) {
 	if len(r.Calls) == 0 {
 		return nil, l.Operate(verb, r, now)
@@ -181,14 +182,14 @@ func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[i
 	return refused, nil
 }
 
-// Behind reports whether a caller has seen a newer position of this group than the ledger has, so that the group's
+// Behind reports whether a caller has seen a newer position of this group than the ledger has. If so, the group's
 // history was reverted.
 func (l *Ledger) Behind(seen Position) bool {
 	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}.Behind(seen)
 }
 
-// admit reports whether the operation has run before. It returns a *Refusal when its caller has given up or the group
-// has no spec yet.
+// admit reports whether the operation has run before. It returns a *Refusal when the operation's caller has given up,
+// or when the group has no spec yet.
 func (l *Ledger) admit(op Operation, now time.Time) (known bool, err error) {
 	if op.ID == "" {
 		return false, Refuse(RefusedInvalid, "operation without id")
@@ -256,7 +257,7 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-// booking returns the second that names which are assigned now contain.
+// booking returns the booking time for an instance name that is assigned now.
 func (l *Ledger) booking(now time.Time) string {
 	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
 		l.LastBooked = at

@@ -80,8 +80,8 @@ func TestRefusedOperations(t *testing.T) {
 	}
 }
 
-// An operation can show the group that its history has reverted. The group accepts such an operation and starts a new
-// epoch, but the operation itself books nothing.
+// An operation can show the group that the group's history was reverted. The group accepts such an operation and
+// starts a new epoch, but the operation itself books nothing.
 func TestOperationFromANewerPositionStartsANewEpoch(t *testing.T) {
 	l := ledger(t)
 	r := fleet.Request{Operation: fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}, Delta: 1,

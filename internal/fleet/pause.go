@@ -34,13 +34,14 @@ func (l *Ledger) inherit(paused *bool) {
 	l.Inherits = false
 }
 
-// isHalted reports whether the pause applies to the instance: it starts only after the pause, or it waits for a
+// isHalted reports whether the pause applies to the instance: no scale-out was started for it, or it waits for a
 // provider's grant.
 func (l *Ledger) isHalted(e *Entry) bool {
 	return l.Paused && !e.Leaving && (e.Phase == Pending || e.Phase == Peering)
 }
 
-// PausedFailure returns the failure of an instance that a pause fails.
+// PausedFailure returns the failure for an instance that fails because its group is paused.
 func PausedFailure(group string) *Failure {
-	return NewFailure(CodePaused, "", "", "node group "+group+" was paused before a provider had granted this")
+	return NewFailure(CodePaused, "", "", "node group "+group+" was paused before a provider had granted the instance "+
+		"a hold")
 }

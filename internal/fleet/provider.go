@@ -51,8 +51,8 @@ type PeeringReport struct {
 	Run     int          `json:"run"`
 	Event   PeeringEvent `json:"event"`
 	Failure *Failure     `json:"failure,omitempty"`
-	// Refusing reports that the provider refuses this cluster. With the event done it describes the objects that
-	// unpeering/<id> had to keep.
+	// Refusing reports that the provider refuses this cluster. In a report with the event done, it describes the
+	// objects that unpeering/<id> had to keep.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type PeeringReport struct {
 type PeeringInput struct {
 	Provider Provider `json:"provider"`
 	Run      int      `json:"run"`
-	// Budget bounds peering/<id> without its network; 0 means EstablishBound.
+	// Budget bounds the duration of peering/<id>, not including the setup of the network; 0 means EstablishBound.
 	Budget metav1.Duration `json:"budget,omitzero"`
 	// NetworkBudget bounds the setup of the network; 0 means NetworkBound.
 	NetworkBudget metav1.Duration `json:"networkBudget,omitzero"`

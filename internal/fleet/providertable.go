@@ -1,6 +1,6 @@
 package fleet
 
-// PeeringPhase names the position of a Provider's peering in its life.
+// PeeringPhase names a stage in the life of a Provider's peering.
 type PeeringPhase string
 
 // These are the phases of a peering.
@@ -13,7 +13,7 @@ const (
 	Repairing    PeeringPhase = "Repairing"
 	Lingering    PeeringPhase = "Lingering"
 	Removing     PeeringPhase = "Removing"
-	Refusing     PeeringPhase = "Refusing" // the provider refuses this cluster: until it accepts it again, or until a time
+	Refusing     PeeringPhase = "Refusing" // the provider refuses this cluster until the refusal is lifted or expires
 )
 
 // PeeringEvent names an event of a peering.
@@ -23,7 +23,7 @@ type PeeringEvent string
 const (
 	PeeringAcquired PeeringEvent = "acquired" // a hold was booked
 	PeeringDone     PeeringEvent = "done"     // peering/<id> or unpeering/<id> completed its work
-	PeeringFailed   PeeringEvent = "failed"   // the workflow failed, used up its budget or was cancelled
+	PeeringFailed   PeeringEvent = "failed"   // the phase's workflow failed, used up its budget or was cancelled
 	PeeringEmptied  PeeringEvent = "emptied"  // the last hold was released
 	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time has expired
 	PeeringBroken   PeeringEvent = "broken"   // a step found the peering broken
@@ -35,8 +35,8 @@ const (
 // PeeringMove describes the effect of an event in a phase of a peering.
 type PeeringMove struct {
 	To PeeringPhase // empty: the phase stays
-	// ToEmpty replaces To when no live hold exists, unless ToEmpty is Removing and the peering must be kept. ToRefused
-	// replaces To while the provider refuses this cluster; the waiting holds are then refused.
+	// ToEmpty replaces To when no hold waits or is granted. But a peering that must be kept never moves to Removing
+	// in this way. ToRefused replaces To while the provider refuses this cluster; the waiting holds are then refused.
 	ToEmpty, ToRefused PeeringPhase
 	// RefuseWaiting refuses every waiting hold before the move.
 	RefuseWaiting bool
@@ -48,8 +48,8 @@ type PeeringMove struct {
 type PeeringRow struct {
 	Phase PeeringPhase
 	Runs  CommandKind // the command that starts the phase's workflow; empty: no workflow runs
-	// Grants and Waits determine the result of an acquire: it is granted immediately, or it waits. With neither it is
-	// refused immediately.
+	// Grants and Waits determine the result of an acquire: it is granted immediately, or it waits. If both are false,
+	// the acquire is refused immediately.
 	Grants, Waits bool
 	Moves         map[PeeringEvent]PeeringMove // an event without a move is ignored
 }

@@ -31,8 +31,9 @@ func (l *Ledger) applyResult(r Result, now time.Time) {
 	}
 }
 
-// applyStart processes the outcome of a start. If a run already existed, it is the run of an earlier try of this start,
-// an older run, or a run whose last view is in the group's inbox. In that case started schedules a check of the driver.
+// applyStart processes the outcome of a start. If a run already existed, applyStart schedules a check of the driver.
+// An earlier try of this start may have started that run, or the run may be older, or its last view may be in the
+// group's inbox.
 func (l *Ledger) applyStart(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
@@ -52,11 +53,11 @@ func (l *Ledger) applyOrder(cmd Command, r Result, now time.Time) {
 	}
 }
 
-// suspect schedules a check of the driver soon.
+// suspect schedules a check of the driver in a few seconds.
 func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.LastSeen = now.Add(Soon - silentAfter) }
 
 // applyCheck replaces the drivers that closed without a last view, or that cannot continue. If BuildFails reports that
-// the worker's build is to blame, it replaces no failing driver.
+// the worker's build is to blame, applyCheck does not replace drivers whose workflow tasks fail.
 func (l *Ledger) applyCheck(cmd Command, all []DriverStatus, now time.Time) {
 	build := BuildFails(all)
 	l.condition(build)
@@ -131,7 +132,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	l.moved(e, from, "replaced", nil)
 }
 
-// setReady sets the instance to Ready with a finished node.
+// setReady makes the instance Ready with the finished attempt f.
 func (e *Entry) setReady(f Found, now time.Time) {
 	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.Offer(), nil
 	e.ready(f.Ready, now)
@@ -159,8 +160,8 @@ func (f Found) Offer() *Offer {
 
 // applyRecovery creates entries from the existing objects. If an instance has a finished attempt, the newest finished
 // attempt makes it Ready. Otherwise its newest attempt decides: the instance is Joining if the attempt was being
-// created, and Draining if not, because it is unknown whether CA still needs it. All other attempts are undone. Objects
-// without a readable booking are left for a person to decide.
+// created, and Draining if not, because it is unknown whether CA still needs it. All other attempts are undone.
+// Objects without a readable booking stay unchanged, and an operator must decide about them.
 func (l *Ledger) applyRecovery(found []Found, now time.Time) {
 	deciding := map[string]Found{}
 	for _, f := range found {
@@ -184,7 +185,8 @@ func (l *Ledger) applyRecovery(found []Found, now time.Time) {
 	}
 }
 
-// endRecovery ends the recovery once the existing objects are listed and the epoch's second has ended.
+// endRecovery ends the recovery when the existing objects are listed and the second in which the epoch began has
+// ended.
 func (l *Ledger) endRecovery(now time.Time) {
 	if !l.Recovering || l.listing() || now.Before(l.epochEnd()) {
 		return
@@ -228,11 +230,11 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 		i.Phase, i.Registered = Ready, true
 		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
-		// The attempt was being created. A stamped Node was marked before, so a stamped Node without the mark is being
-		// removed.
+		// The attempt was being created. Join marks the VirtualNode before it stamps the Node, so a stamped Node
+		// without the mark is being removed.
 		i.Phase = Joining
 	default:
-		i.Phase = Draining // unless its scale-out runs and later reports that the instance is Ready
+		i.Phase = Draining // if its scale-out still runs, it may later report that the instance is Ready
 	}
 	e := l.add(i)
 	e.Settled = !f.Slice  // a node without a slice causes no costs

@@ -31,8 +31,8 @@ func ahead(l *fleet.Ledger) fleet.Position {
 	return fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 10, Booked: l.NextSeq}
 }
 
-// A group is restored from a backup. It stops the driver of an instance of the restored history, and does not adopt the
-// instance. CA may have deleted the instance since, and an instance id must never be used twice (invariant I2).
+// A group is restored from a backup. It stops the drivers of the instances in the backup, and does not adopt these
+// instances. CA may have deleted them since the backup, and an instance id must never be used twice (invariant I2).
 func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
 	for name, revert := range map[string]func(l *fleet.Ledger, now time.Time){
 		"noticed by the server": func(l *fleet.Ledger, now time.Time) {
@@ -60,7 +60,8 @@ func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
 	}
 }
 
-// When its group was only terminated, a driver continues, because no caller has seen a later position than the group.
+// A group was terminated, and no backup was restored. No caller has seen a later position than the group, so its
+// drivers continue.
 func TestDriverOfATerminatedGroupContinues(t *testing.T) {
 	_, _, v, now := restored(t)
 	l, _ := aheadLedger(t, now.Add(time.Minute))

@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// manyReady returns a group with onMilan Ready instances on milan and one on rome.
+// manyReady returns a group of Ready instances: one is on rome, and the parameter onMilan is the number of instances
+// on milan.
 func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names []string) {
 	t.Helper()
 	spec := spec()
@@ -47,8 +48,8 @@ func scaleIns(l *fleet.Ledger) map[string]int {
 	return running
 }
 
-// More scale-ins than a group may run concurrently are stuck on one provider. Scale-ins on another provider still
-// start. Further scale-ins on the stuck provider start when the budgets of the earlier drains have expired.
+// Many scale-ins are stuck on one provider, more than a group may run concurrently. Scale-ins on another provider
+// still start. Further scale-ins on the stuck provider start when the budgets of the earlier drains have expired.
 func TestStuckScaleInsDelayNoOtherProvider(t *testing.T) {
 	const stuck = 150
 	now := time.Unix(2_000_000, 0)

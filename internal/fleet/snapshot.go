@@ -108,8 +108,8 @@ func (s Snapshot) Peered(state HoldState) (n int) {
 type Position struct {
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
-	// Booked is the number of names that the epoch had assigned. With it, a reverted history is detected even after its
-	// revision has caught up.
+	// Booked is the number of names that the epoch had assigned. It shows that a history was reverted even if the
+	// revision has reached the earlier value again.
 	Booked int `json:"booked,omitempty"`
 }
 
@@ -125,8 +125,8 @@ type GroupRecord struct {
 type Receipt struct {
 	Position
 	At time.Time `json:"at"`
-	// Refused maps the indexes of the request's calls that changed nothing to their refusals. The group has booked all
-	// other calls.
+	// Refused contains the refusals of calls that changed nothing. Its keys are the indexes of the calls in the
+	// request. The group has booked all other calls.
 	Refused map[int]Refusal `json:"refused,omitempty"`
 }
 
@@ -135,7 +135,7 @@ func (s Snapshot) Position() Position {
 	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
 }
 
-// Newer reports whether s may replace old, because s has a later epoch, or a later revision in the same epoch.
+// Newer reports whether s may replace old: s has a later epoch, or a later revision in the same epoch.
 func (s Snapshot) Newer(old Snapshot) bool { return old.Position().Before(s.Position()) }
 
 // Before reports whether p is an earlier position than o.
@@ -143,9 +143,9 @@ func (p Position) Before(o Position) bool {
 	return EpochBefore(p.Epoch, o.Epoch) || p.Epoch == o.Epoch && p.Revision < o.Revision
 }
 
-// Behind reports whether p is behind the position that a caller has seen of the same group, so that its history was
-// reverted. After a revert the revision may have caught up; then the number of names that the epoch has assigned is
-// still smaller.
+// Behind reports whether p is behind the position that a caller has seen of the same group. If it is, the group's
+// history was reverted. After a revert the revision may have caught up; then the number of names that the epoch has
+// assigned is still smaller.
 func (p Position) Behind(seen Position) bool {
 	return p.Before(seen) || seen.Epoch == p.Epoch && seen.Booked > p.Booked
 }
@@ -189,8 +189,9 @@ const (
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )
 
-// Conditions returns the faults of the group and its config. With the balance b of its account, it includes the reason
-// why the group cannot start an instance that costs more per hour.
+// Conditions returns the faults of the group and its config. b is the balance of the group's account. The parameter
+// more is the hourly price of a further instance. If the group cannot start this instance, the result includes the
+// reason.
 func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNotice) {
 	for _, n := range []GroupNotice{s.Blocked(b, more), s.Notice, {BlockBuildFails, s.Condition}} {
 		if n.Message != "" {
@@ -211,8 +212,9 @@ func (s Snapshot) Stopped(b money.Balance, more money.Money) GroupNotice {
 	return GroupNotice{}
 }
 
-// Blocked returns the reason why the group cannot start an instance that costs more per hour, with the balance b of its
-// account. It returns the zero value when the group can. It does not check the offers, or limits for all groups.
+// Blocked returns the reason why the group cannot start a further instance. The parameter more is the hourly price of
+// this instance, and b is the balance of the group's account. Blocked returns the zero value when the group can start
+// the instance. It checks neither the offers nor the limits for all groups.
 func (s Snapshot) Blocked(b money.Balance, more money.Money) GroupNotice {
 	switch {
 	case s.Paused:

@@ -24,8 +24,8 @@ type GroupSpec struct {
 	Max int `json:"max"`
 	// Standby is the number of providers that the group keeps peered without having a node there.
 	Standby int `json:"standby,omitempty"`
-	// Spending bounds the cost of all nodes of the group's account, and names the account. Nil means no bound, and an
-	// account of the group's own.
+	// Spending bounds the cost of all nodes of the group's account, and names the account. Nil means that the cost
+	// is unbounded, and that the group has its own account.
 	Spending *money.Spending `json:"spending,omitempty"`
 	// Volumes determines whether volumes are kept (the default), or deleted with the last node of their provider.
 	Volumes VolumePolicy `json:"volumes,omitempty"`
@@ -48,16 +48,17 @@ const (
 	DeleteVolumes VolumePolicy = "delete" // Liqo deletes the volumes with the last node
 )
 
-// InstanceSpec is the part of a GroupSpec that is fixed for an instance when it is booked. The input of its driver
-// contains it, and so does the Booking on its objects.
+// InstanceSpec is the part of a GroupSpec that is fixed for an instance when it is booked. The input of the instance's
+// driver contains this part, and so does the Booking on the instance's objects.
 type InstanceSpec struct {
 	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
 	ID string `json:"id"`
 	// Shape contains the exact capacity and allocatable amounts of each node: at least cpu, memory and pods.
 	Shape corev1.ResourceList `json:"shape,omitempty"`
-	// Nodes selects virtual nodes (Liqo's, the default) or machines (of a worker with --backend microvm).
+	// Nodes is the kind of the nodes: virtual nodes of Liqo (the default), or machines of a worker with --backend
+	// microvm.
 	Nodes NodeKind `json:"nodes,omitempty"`
-	// Labels and Taints are on every node of the group from the Node's first version on.
+	// Labels and Taints are set on every node of the group from the creation of its Node object on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
 	// GroupTaint, if set, is the effect of an additional taint with the key LabelGroup and the group's id as value.
@@ -99,31 +100,32 @@ func (s InstanceSpec) Pays(price float64) bool {
 	return s.MaxPrice == 0 || money.Of(price) <= money.Of(s.MaxPrice)
 }
 
-// Budgets bounds the times of an instance, from its booking.
+// Budgets bounds the durations of an instance's steps and waits.
 type Budgets struct {
 	// SelectWait bounds the wait for free capacity while every matching provider is full. Default 20s.
 	SelectWait metav1.Duration `json:"selectWait,omitempty"`
-	// Peer bounds the time to establish a peering that an attempt waits for, except its network. Default 90s.
+	// Peer bounds the time that an attempt waits for its peering to be established. The time for the peering's network
+	// is not included. Default 90s.
 	Peer metav1.Duration `json:"peer,omitempty"`
 	// Network bounds the time to set up the network of a peering; a load balancer takes minutes. Default 5m.
 	Network metav1.Duration `json:"network,omitempty"`
 	// Join bounds one attempt's Join step. Default 2m.
 	Join metav1.Duration `json:"join,omitempty"`
-	// Total bounds the search for a provider, from booking, over all attempts. Default 12m; must stay below CA's
-	// --max-node-provision-time (15m).
+	// Total bounds the time from the booking until the instance has found a provider, over all attempts. Default 12m;
+	// must stay below CA's --max-node-provision-time (15m).
 	Total metav1.Duration `json:"total,omitempty"`
 	// Drain bounds the eviction of pods; afterwards the node is removed with its remaining pods. Default 10m.
 	Drain metav1.Duration `json:"drain,omitempty"`
 	// FailedTTL is the time for which a failed instance stays listed if CA does not delete it. Default 1h.
 	FailedTTL metav1.Duration `json:"failedTTL,omitempty"`
-	// Unready is the time for which a Node may be not ready while its provider does not answer, before its instance is
-	// lost. Default 5m; 0 means never.
+	// An instance is lost when its Node has not been ready, and its provider has not answered, for the time Unready.
+	// Default 5m; 0 means never.
 	Unready *Term `json:"unready,omitempty"`
-	// Isolated is the time for which no instance is lost while no provider at all answers. Default 30m; 0 means without
-	// limit.
+	// Isolated applies while no provider answers: no instance is declared lost before this time has passed. Default
+	// 30m; 0 means without limit.
 	Isolated *Term `json:"isolated,omitempty"`
-	// PodStart is the time that a pod may take from its binding to the virtual node until its first container starts,
-	// before the pod is reported. Default 10m. Set a longer time where the provider adds nodes for pods.
+	// A pod is reported if its first container does not start within PodStart. The time starts when the pod is bound
+	// to the virtual node. Default 10m. Set a longer time where the provider adds nodes for pods.
 	PodStart metav1.Duration `json:"podStart,omitempty"`
 }
 
@@ -173,37 +175,41 @@ func (t *Term) or(otherwise time.Duration) *Term {
 	return cmp.Or(t, &Term{metav1.Duration{Duration: otherwise}})
 }
 
-// Over reports whether the term has expired since from. It never expires with a zero from.
+// Over reports whether the term has expired since from. If from is zero, the term has not expired.
 func (t *Term) Over(from, now time.Time) bool {
 	return t != nil && t.ZeroIsNever() > 0 && !from.IsZero() && now.Sub(from) >= t.ZeroIsNever()
 }
 
-// Selection weighs the properties of the providers that can take the node. Each part is a value between 0 and 1 times
-// its weight. The provider with the largest sum is chosen; of equal providers the cheapest. Without a Selection only
-// the price decides.
+// Selection weighs the properties of the providers that can take the node. Each property has a value between 0 and 1,
+// which is multiplied by its weight. The provider with the largest sum is chosen. If several providers have this sum,
+// the cheapest provider is chosen. Without a Selection only the price decides.
 type Selection struct {
-	// Price favours the cheaper node: its value is the lowest price of all, divided by the provider's price.
+	// Price favours the cheaper node: its value is the lowest price of all providers, divided by the provider's price.
 	Price float64 `json:"price,omitempty" validate:"gte=0,lte=100"`
 	// Warm favours a provider with a peering: its value is 1 with a peering, otherwise 0.
 	Warm float64 `json:"warm,omitempty" validate:"gte=0,lte=100"`
-	// Latency favours the closer provider: 1 for no latency, a half for 50 ms; 0 for an offer without latencyMilliseconds.
+	// Latency favours the closer provider: its value is 1 for no latency, and 1/2 for 50 ms. It is 0 for an offer
+	// without latencyMilliseconds.
 	Latency float64 `json:"latency,omitempty" validate:"gte=0,lte=100"`
-	// Spread favours the provider with fewer nodes of the group: 1 for no node, a half for one, a third for two.
+	// Spread favours the provider with fewer nodes of the group: its value is 1 for no node, 1/2 for one node, and 1/3
+	// for two nodes.
 	Spread float64 `json:"spread,omitempty" validate:"gte=0,lte=100"`
-	// Pack is the opposite of Spread: 0 for no node, a half for one, two thirds for two.
+	// Pack favours the provider with more nodes of the group: its value is 0 for no node, 1/2 for one node, and 2/3
+	// for two nodes.
 	Pack float64 `json:"pack,omitempty" validate:"gte=0,lte=100"`
-	// Failures favours the provider with fewer failures of the group: 1 for no failure, a half for one new failure. The
-	// weight of a failure halves every 30 minutes.
+	// Failures favours the provider with fewer failures of the group: its value is 1 for no failure, and 1/2 for one
+	// new failure. The weight of a failure halves every 30 minutes.
 	Failures float64 `json:"failures,omitempty" validate:"gte=0,lte=100"`
 }
 
 // Empty reports whether all weights are zero.
 func (s Selection) Empty() bool { return s == Selection{} }
 
-// Hash returns a short fingerprint of the spec. Equal specs have equal hashes, in any order of their maps.
+// Hash returns a short fingerprint of the spec. Equal specs have equal hashes; the order of the keys in their maps
+// does not matter.
 func (s GroupSpec) Hash() string { return hash(s) }
 
-// Hash returns a short fingerprint of the fields that are fixed for an instance, as GroupSpec.Hash does.
+// Hash returns a short fingerprint of the fields that are fixed for an instance. Equal specs have equal hashes.
 func (s InstanceSpec) Hash() string { return hash(s) }
 
 func hash(spec any) string {
@@ -214,9 +220,10 @@ func hash(spec any) string {
 	return fmt.Sprintf("%x", sha256.Sum256(b))[:12]
 }
 
-// SameTemplate reports whether both specs have the same kind, shape, labels and taints of nodes. CA may cache the
-// properties of a group's nodes for as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go),
-// so these properties must not change for one id.
+// SameTemplate reports whether both specs have the same kind, shape, labels and taints of nodes. A running CA may
+// cache the properties of a group's nodes until it exits (CA
+// processors/nodeinfosprovider/mixed_nodeinfos_processor.go). So these properties must not change while a group keeps
+// its id.
 func (s GroupSpec) SameTemplate(o GroupSpec) bool {
 	return GroupSpec{}.WithTemplateOf(s).Hash() == GroupSpec{}.WithTemplateOf(o).Hash()
 }

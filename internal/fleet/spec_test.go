@@ -113,8 +113,8 @@ func TestConditionsAndVerbsAreComplete(t *testing.T) {
 	require.Zero(t, s.Peered(fleet.HoldRefused))
 }
 
-// Ids have the form of labels, with a bounded length. A text that an id was written to is parsed to the same id. Any
-// other text is refused.
+// Ids have the form of labels, with a bounded length. The text of an id is parsed to the same id. Any other text is
+// refused.
 func TestIDsAreParsedFromTheirText(t *testing.T) {
 	for most, valid := range map[int]func(string) bool{24: fleet.ValidGroupID, 63: fleet.ValidProviderID} {
 		require.True(t, valid(strings.Repeat("a", most)))

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A booking limits the price of a node by the node's own limit and by its group's limit.
+// The price limit of a new node is the lower of two limits: the limit in the booking, and the limit of the group.
 func TestBookingLimitsThePriceOfItsNode(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	for name, c := range map[string]struct{ maxPrice, cap, want float64 }{

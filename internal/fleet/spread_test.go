@@ -10,7 +10,7 @@ import (
 )
 
 // A scale-out receives the number of its group's instances on each provider, and the number of earlier scale-outs
-// without a provider. With these, the instances of a burst choose different providers.
+// without a provider. With these numbers, the instances of a burst choose different providers.
 func TestScaleOutReceivesPlacesOfItsGroup(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))

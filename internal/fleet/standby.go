@@ -125,9 +125,9 @@ func (h Standby) ends(row StandbyRow, now time.Time) bool {
 	return row.Excluded != "" || row.State == HoldRefused || forgotten
 }
 
-// challenge books one newcomer in addition to the holds when the newcomer has been better than the provider of a hold
-// for standbyWorse. When the newcomer's hold is granted, keepStandby releases the worst hold. If a provider has had no
-// offer for that time, challenge releases its hold without a newcomer.
+// challenge books an additional hold at a newcomer, a provider without a hold, when it has been better than the
+// provider of a hold for standbyWorse. When the newcomer's hold is granted, keepStandby releases the worst hold. If a
+// provider has had no offer for that time, challenge releases its hold without a newcomer.
 func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.Time) {
 	wanted := false
 	for n := len(l.Standby) - 1; n >= 0; n-- {

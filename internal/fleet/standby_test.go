@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// The hold of a standby does not count as a node in the published state, so it takes no place of an offer.
+// The hold of a standby does not count as a node in the published state, so the offer allows as many nodes as without
+// the standby.
 func TestStandbyTakesNoPlace(t *testing.T) {
 	now := time.Now()
 	p := provider.New("milan", now)

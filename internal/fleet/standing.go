@@ -22,7 +22,8 @@ type Standing struct {
 	// which does not run.
 	Network bool `json:"network,omitempty"`
 	Local   bool `json:"local,omitempty"`
-	// Fault names the condition of the peering's fault on this cluster, for which no provider is to blame.
+	// Fault names the condition of a fault that the peering has on this cluster. No provider is to blame for this
+	// fault.
 	Fault   string    `json:"fault,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
@@ -31,10 +32,10 @@ type Standing struct {
 // Good reports whether the provider has no fault.
 func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network && s.Fault == "" }
 
-// Closes reports whether the provider grants no new holds because of its faults. Three faults do not close it: a
-// deleted Tenant, because Establish can make another Tenant; and an isolation or a missing gateway of this cluster,
-// because no provider is to blame. A divided namespace closes it, because one more node could make Liqo delete the
-// namespace.
+// Closes reports whether the provider grants no new holds because of its faults. A deleted Tenant does not close the
+// provider, because Establish can make another Tenant. An isolation or a missing gateway of this cluster does not close
+// it either, because no provider is to blame. The fault ConditionNamespaceDivided does close the provider: a
+// clusterSelector selects only some of its nodes, and one more node could make Liqo delete the namespace there.
 func (s Standing) Closes() bool {
 	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent ||
 		s.Tenant == RefusingCordoned ||

@@ -4,18 +4,18 @@ import "time"
 
 // These constants bound the concurrent work of a group. Further work waits in order.
 const (
-	maxUnnamed  = 50  // scale-outs that have named no provider; with at most half as many, the group starts more
+	maxUnnamed  = 50  // scale-outs that have named no provider yet, see startScaleOuts
 	maxScaleIns = 100 // scale-ins per provider that wait for pods, so that a dead provider does not block other providers
-	// silentAfter is the time without a message after which the group checks a driver. checkBatch bounds the drivers of
-	// one check.
+	// silentAfter is the time without a message after which the group checks a driver. checkBatch bounds the number of
+	// drivers that one check examines.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
-	// Soon is the delay of another check or start of a workflow, when an older run of its id exists.
+	// Soon is the delay before a workflow is checked or started again, when an older run with its id exists.
 	Soon = 5 * time.Second
 )
 
-// ResendAfter contains the times for which a driver waits for the provider's answer before its group makes the driver
-// repeat the request. Each time starts at the previous request, and the last time applies to all later requests. The
+// ResendAfter are the times after which the group orders a driver to repeat a request that its provider does not
+// answer. Each time starts at the previous request, and the last time applies to all later requests. The
 // attempt ends after len(ResendAfter) consecutive requests without an answer.
 var ResendAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
 
@@ -78,7 +78,8 @@ func (l *Ledger) retry() {
 	}
 }
 
-// expire fails instances whose start takes too long, and releases failed instances that CA did not delete in time.
+// expire marks instances whose start takes too long as failed, and releases failed instances that CA did not delete in
+// time.
 func (l *Ledger) expire(now time.Time) {
 	for _, e := range l.Entries {
 		switch due := e.expires(); {
@@ -92,7 +93,8 @@ func (l *Ledger) expire(now time.Time) {
 	}
 }
 
-// expires returns the time at which the group itself moves an instance without a driver. It returns zero for never.
+// expires returns the time at which the group itself changes the phase of an instance without a driver. It returns
+// zero for never.
 func (e *Entry) expires() time.Time {
 	switch {
 	case e.Phase == Failed && e.Driver.Kind == "":
@@ -124,8 +126,8 @@ func (l *Ledger) drive(now time.Time) {
 	l.startScaleIns(ins, now)
 }
 
-// startScaleOuts starts the waiting scale-outs. If they exceed the bound, it waits until it can start many together,
-// because each batch costs its group an activity and a workflow task.
+// startScaleOuts starts the waiting scale-outs. If more scale-outs wait than the bound permits, startScaleOuts waits
+// until it can start many together, because each batch costs an activity and a workflow task of the group.
 func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	var waiting []*Entry
 	for _, e := range l.Entries {
@@ -142,8 +144,8 @@ func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	}
 }
 
-// startScaleIns starts the waiting scale-ins: all forced scale-ins, and as many other scale-ins as the bound per
-// provider permits.
+// startScaleIns starts all waiting scale-ins that are forced. It starts as many of the other scale-ins as the bound
+// per provider permits.
 func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	for _, e := range l.Entries {
 		waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
@@ -154,9 +156,9 @@ func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	}
 }
 
-// running counts the scale-outs that have named no provider and, by provider, the scale-ins that wait for pods. A
-// scale-in counts at most for its drain budget, because the removal of the remaining objects on the provider has no
-// time limit.
+// running counts the scale-outs that have not yet named a provider. It also counts, for each provider, the scale-ins
+// that wait for pods. A scale-in counts only until its drain budget ends, because the removal of the remaining objects
+// on the provider has no time limit.
 func (l *Ledger) running(now time.Time) (unnamed int, ins map[string]int) {
 	ins = map[string]int{}
 	for _, e := range l.Entries {
@@ -198,9 +200,9 @@ func (l *Ledger) checkDue(e *Entry) time.Time {
 	return e.Driver.LastSeen.Add(silentAfter)
 }
 
-// inform sends the driver new facts that it has not received. It waits while the driver is being started, because an
-// order could arrive before the start and be lost. A driver that the group's earlier life started must first send a
-// view.
+// inform sends the driver the facts that it has not received yet. It waits while the driver is being started, because
+// an order could arrive before the start and be lost. A driver that was started before the group's reset must first
+// send a view.
 func (l *Ledger) inform(e *Entry) {
 	if starting := l.Commands.Find(e.Driver.Start) != nil; starting || !e.Driver.Generation.Known() {
 		return
@@ -293,7 +295,7 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	for _, e := range l.Entries {
 		next = Earlier(Earlier(next, e.expires()), e.Driver.ResendAt)
 		if soon := e.Driver.LastSeen.Add(ResendAfter[0]); e.unnamed() && soon.After(now) {
-			next = Earlier(next, soon) // this timer also serves the later repetition of the request
+			next = Earlier(next, soon) // set now, so that the same timer also serves to repeat the request
 		}
 		if !checking {
 			next = Earlier(next, l.checkDue(e))

@@ -24,7 +24,7 @@ type driverStory struct {
 func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	ev := driver.Event{}
 	switch verb {
-	case "begin": // of a scale-out, or of a scale-in on a provider
+	case "begin": // begins a scale-out, or a scale-in on a provider
 		s.epochs = []string{fleet.NewEpoch(now)}
 		i := fleet.NewInstance(s.long("a-1"), &storySpec().InstanceSpec, now)
 		if w.first() == string(fleet.ScaleIn) {

@@ -41,7 +41,7 @@ func (g *groupStory) step(in fleet.GroupInput, now time.Time) {
 	before := g.l.Snapshot(now)
 	g.l.Step(in, now)
 	if after := g.l.Snapshot(now); after.Position() == before.Position() {
-		for _, s := range []*fleet.Snapshot{&before, &after} { // these fields change only with the next revision
+		for _, s := range []*fleet.Snapshot{&before, &after} { // these fields may change before the next revision
 			s.Cost = money.Cost{}
 			for n := range s.Standby {
 				s.Standby[n].Worse = time.Time{}
@@ -72,7 +72,7 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 	case "round":
 		d := fleet.Differences{Round: fleet.RoundID{Number: int64(g.number(w.first(), 0))}, Revision: g.l.Revision,
 			Empty: w.has("empty")}
-		if w.has("early") { // the round has read the group before its last change
+		if w.has("early") { // the group has changed since the round read it
 			d.Revision--
 		}
 		d.Found = g.objects(w.pairs["found"])
@@ -205,8 +205,8 @@ func (g *groupStory) result(w words) *fleet.Result {
 }
 
 // standbyRows parses the rows of a ranking, the best first. milan@2:warm:granted has the price 2, an existing peering
-// and a granted hold. full means that the provider has no room, gone that it has no offer, and cordoned that it is
-// excluded.
+// and a granted hold. full means that the provider has no free capacity, gone that it has no offer, and cordoned that
+// it is excluded.
 func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 	for one := range strings.SplitSeq(text, ",") {
 		fields := strings.Split(one, ":")

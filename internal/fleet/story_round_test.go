@@ -15,7 +15,7 @@ import (
 
 // roundStory plays the group a and the observer's rounds over its providers: "round 3 milan=silent turin=granted".
 // absent=a-1-1 names slices that are missing on the provider. isolated means that no provider answers. gap means that
-// the previous round does not count. late means that the verdicts arrive after three minutes.
+// the previous round does not count. late means that the results of the round arrive after three minutes.
 type roundStory struct {
 	*groupStory
 	outlook   comparison.Outlook

@@ -22,15 +22,15 @@ import (
 // effects. Commands begin with ->, and all other effects are changed states. A comment begins with #. To write the
 // indented lines again, run go test -update.
 //
-// The words of the stories: a driver is the ScaleOut or ScaleIn workflow of an instance. A view is a driver's report to
-// its group, and an order is a message of the group to a driver. A fact is a worker's report about a Node. A round is
-// one pass of the observer, which compares the objects that exist with the published states. A group whose history has
-// reverted, for example after a restored backup, starts a new epoch.
+// The words of the stories: a driver is the ScaleOut or ScaleIn workflow of an instance. A view is a driver's report
+// to its group, and an order is a message of the group to a driver. A fact is a worker's report about a Node. A round
+// is one pass of the observer, which compares the objects that exist with the published states. A group whose history
+// was reverted, for example by a restored backup, starts a new epoch.
 //
-// The group is called a, and its instances a-1, a-2 and so on. An instance of its second epoch is a-e2-1, and one from
-// before its first epoch is a-e0-1. An instance that was booked under a used number after a reverted history is a-1~2.
-// An attempt's objects are written a-1-2@milan:whole, with the instance, the attempt, the provider, and one of these
-// words: whole, unready, unstamped, nodeless, joining, slice or leaving.
+// The group is called a, and its instances a-1, a-2 and so on. An instance of its second epoch is a-e2-1, and one
+// from before its first epoch is a-e0-1. If the group books an instance under a used number after its history was
+// reverted, the instance is a-1~2. An attempt's objects are written a-1-2@milan:whole, with the instance, the
+// attempt, the provider, and one of these words: whole, unready, unstamped, nodeless, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
@@ -89,7 +89,8 @@ func tellStory(t *testing.T, file, text string) string {
 	return out.String()
 }
 
-// subject holds the epochs of the story's group, by which it shortens names, and the names that the group has booked.
+// subject holds the epochs of the story's group, and the names that the group has booked. It uses the epochs to
+// shorten names.
 type subject struct {
 	*testing.T
 	epochs []string
@@ -123,7 +124,7 @@ var (
 )
 
 // long returns the booked name for a short name. A name that the group has not booked contains its epoch in place of
-// the second of its booking. The name of an object has a prefix.
+// the time of its booking. The name of an object has a prefix.
 func (s *subject) long(name string) string {
 	if shortObject.MatchString(name) {
 		return fleet.ObjectPrefix + s.longName(name)

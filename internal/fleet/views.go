@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// applyView applies one view. An instance has one writer at any time: take answers a view of an older generation, or of
-// an unknown or released instance, with a stop.
+// applyView applies one view. An instance has one writer at any time. Therefore the group stops a driver whose view
+// has an older generation, or belongs to an unknown or released instance.
 func (l *Ledger) applyView(v View, now time.Time) {
 	if !l.Recovering && l.ahead(v.Generation) {
 		l.restart(v.Generation.Epoch, now)
@@ -33,8 +33,8 @@ func (e *Entry) continues(v View) bool {
 	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
 }
 
-// applyContinued applies a view of a driver that continued while its group was reset. It ignores a late view, because
-// the existing objects already belong to a later attempt.
+// applyContinued applies a view of a driver that continued while its group was reset. It ignores a view of an earlier
+// attempt than the attempt to which the existing objects belong.
 func (l *Ledger) applyContinued(e *Entry, v View, now time.Time) {
 	if v.Attempt >= e.Attempt || v.End != EndNone {
 		e.Driver.Generation = v.Generation
@@ -65,7 +65,8 @@ func (d DriverRef) isOtherRun(v View) bool {
 	return !d.Began.IsZero() && !v.Began.IsZero() && !v.Began.Equal(d.Began)
 }
 
-// ahead reports whether the generation is newer than all generations of this ledger, so that its history was reverted.
+// ahead reports whether the generation is newer than all generations of this ledger. If it is, the ledger's history
+// was reverted.
 func (l *Ledger) ahead(g Generation) bool { return Generation{l.Epoch, l.Starts}.Before(g) }
 
 // accept copies the view into the instance's state. After the driver's end only the group changes the instance.
@@ -122,7 +123,7 @@ func (l *Ledger) drop(kind CommandKind, e *Entry) {
 	l.Commands.Drop(func(c Command) bool { return c.Kind == kind && c.Instance == e.Name })
 }
 
-// applyOutdated processes a view of another generation than the current one. It stops a running driver. After the
+// applyOutdated processes a view whose generation is not the current one. It stops a running driver. After the
 // driver's end it undoes the driver's attempts, and repeats the start that the driver has blocked.
 func (l *Ledger) applyOutdated(e *Entry, v View, now time.Time) {
 	switch {
@@ -169,8 +170,9 @@ func (l *Ledger) repeatStart(e *Entry) {
 	}
 }
 
-// stopUnknown stops the driver of an instance that the group does not know. After the driver's end the observer handles
-// its objects and adopts a finished node, because a driver that was reset does not know its progress.
+// stopUnknown stops the driver of an instance that the group does not know. After the driver's end the group undoes
+// only the driver's abandoned attempts and, if the driver was a scale-in, the attempt that it removed. The observer
+// handles all other objects and adopts a finished node, because a driver that was reset does not know its progress.
 func (l *Ledger) stopUnknown(v View) {
 	if v.End == EndNone {
 		l.stop(v)
@@ -190,9 +192,10 @@ func (l *Ledger) stop(v View) {
 }
 
 // mayAdopt reports whether the group adopts an unknown instance from its driver's view. The driver must belong to an
-// earlier epoch. The instance must be growing or just Ready, not released in this epoch and not being undone. A growing
-// instance must fit below max, and its epoch's history must not have been reverted. A Ready instance is adopted because
-// existing objects win.
+// earlier epoch. Its scale-out must run, or must just have made the instance Ready. The instance must not have been
+// released in this epoch, and no undo of its attempt may have been requested. If the scale-out still runs, the
+// instance must fit below max, and the driver's epoch must not have been reverted. A Ready instance is adopted in any
+// case (design rule: existing objects win).
 func (l *Ledger) mayAdopt(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
 		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||

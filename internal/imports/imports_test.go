@@ -1,4 +1,4 @@
-// Package imports checks the imports of each package, as docs/contributing/packages.md promises.
+// Package imports checks that the packages import each other only as docs/contributing/packages.md describes.
 package imports
 
 import (
@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/liqo-autoscaler/liqo-autoscaler/"
 
-// mayImport has a row for each folder of packages. The row lists the rows that the folder may import, the lowest first;
-// no row lists a row below it. Each folder may also import packages of its own row and the helpers in the row internal.
-// The rows of cmd and internal/serve/parts connect all parts.
+// mayImport has a row for each folder of packages. The value lists the other rows that the folder may import. A row
+// lists only rows above it. Each folder may also import packages of its own row, and the helpers in the row internal.
+// The rows cmd and internal/serve/parts may import almost all other rows, because they connect the parts.
 var mayImport = map[string][]string{
 	"internal":                  {},
 	"internal/fleet/money":      {},
@@ -56,18 +56,20 @@ var mayImport = map[string][]string{
 		"worker", "deploy", "internal/cli", "internal/connect", "internal/serve", "internal/serve/parts"},
 }
 
-// forPrograms are the building blocks of programs. Only programs and these packages import them.
+// forPrograms are the packages from which programs are built. Only programs may import them, and they may import each
+// other.
 var forPrograms = []string{"internal/cli", "internal/connect", "internal/serve"}
 
-// kits are imported only by tests and by other kits.
+// kits are folders of test helpers. Only tests and other kits may import them.
 var kits = []string{"internal/testkit", "internal/test", "activities/backend/backendtest", "discovery/store/storetest",
 	"worker/workertest"}
 
-// adapters are imported only by their own row, by programs, by the building blocks of programs, and by kits.
+// adapters may be imported only by packages of their own row, by programs, by the packages in forPrograms, and by
+// kits.
 var adapters = []string{"activities/backend/liqo", "activities/backend/microvm", "activities/backend/sim",
 	"discovery/agent", "discovery/client", "discovery/file", "discovery/secrets", "discovery/server", "discovery/store"}
 
-// list runs go list in the module's root and returns the fields of its lines.
+// list runs `go list` in the root of the module. It returns the words of each line.
 func list(t *testing.T, args ...string) (lines [][]string) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
@@ -80,7 +82,8 @@ func list(t *testing.T, args ...string) (lines [][]string) {
 	return lines
 }
 
-// room returns the row of the table for a package. When several rows match, it returns the longest.
+// room returns the row of the table to which a package belongs. If several rows match, it returns the row with the
+// longest path.
 func room(of string) (name string) {
 	for row := range mayImport {
 		if (of == row || strings.HasPrefix(of, row+"/")) && len(row) > len(name) {
@@ -124,7 +127,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	require.Len(t, rooms, len(mayImport), "a row of the table has no package")
 }
 
-// When a package imports another package, the other package never imports the first, even when a row would allow it.
+// If a row may import another row, that row may not import the first one, directly or through other rows.
 func TestRowsFormNoCycle(t *testing.T) {
 	var reaches func(from, to string, seen map[string]bool) bool
 	reaches = func(from, to string, seen map[string]bool) bool {
@@ -141,8 +144,8 @@ func TestRowsFormNoCycle(t *testing.T) {
 	}
 }
 
-// The agent, which providers install, stays small. It contains no Temporal client, no database, and no controllers of
-// Liqo.
+// Providers install the agent, so it must stay small. It contains no Temporal client, no database, and no controllers
+// of Liqo.
 func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	packages := list(t, "-deps", "./cmd/liqo-autoscaler-agent")
 	require.Contains(t, packages, []string{module + "discovery/agent"})
@@ -154,8 +157,9 @@ func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	}
 }
 
-// TestProgramCompilesNoUnusedExporters keeps packages out of the program that were removed to make the first `make run`
-// faster: the program exports spans by OpenTelemetry, but neither logs nor, except to Prometheus, metrics.
+// TestProgramCompilesNoUnusedExporters checks that the program contains only the exporters of OpenTelemetry that it
+// uses. The unused exporters were removed so that the first `make run` is faster. The program uses OpenTelemetry for
+// spans. It exports no logs, and it exports metrics only to Prometheus.
 func TestProgramCompilesNoUnusedExporters(t *testing.T) {
 	const exporters = "go.opentelemetry.io/otel/exporters/"
 	packages := list(t, "-deps", "./cmd/liqo-autoscaler")
@@ -171,7 +175,7 @@ func TestProgramCompilesNoUnusedExporters(t *testing.T) {
 	}
 }
 
-// Workflow code depends only on its inputs. It cannot reach a client of a cluster, even through its imports.
+// Workflow code depends only on its inputs. It imports no client of a cluster, not even through other packages.
 func TestWorkflowsReachNoCluster(t *testing.T) {
 	packages := list(t, "-deps", "./workflows", "./internal/fleet/...")
 	require.Contains(t, packages, []string{module + "activities"})
@@ -182,8 +186,8 @@ func TestWorkflowsReachNoCluster(t *testing.T) {
 	}
 }
 
-// TestMirrorIsNotRead checks that the objects of the mirror are only for people. Only the wiring of the worker imports
-// the package, and no other package names a resource of the mirror.
+// TestMirrorIsNotRead checks that no code reads the objects of the mirror, which are only for people. Only the code
+// that starts the worker imports the package mirror, and no other package names a resource of the mirror.
 func TestMirrorIsNotRead(t *testing.T) {
 	var importers []string
 	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
@@ -202,11 +206,11 @@ func TestMirrorIsNotRead(t *testing.T) {
 	}
 }
 
-// maxFiles is the maximum number of production files in a package; a larger package must be split.
+// maxFiles is the maximum number of production files in a package. A larger package must be split.
 const maxFiles = 30
 
-// A package is small enough to be read completely. The Liqo backend is the only exception: see "The Liqo backend is one
-// package" in docs/contributing/decisions.md.
+// A package is small enough to be read completely. The only exception is the Liqo backend: see "The Liqo backend is
+// one package" in docs/contributing/decisions.md.
 func TestPackagesAreSmall(t *testing.T) {
 	for _, p := range list(t, "-f", "{{.ImportPath}} {{len .GoFiles}}", "./...") {
 		files, err := strconv.Atoi(p[1])

@@ -1,5 +1,5 @@
-// Package jsonguard checks JSON from untrusted parties before a decoder reads it, so that a small document cannot make
-// the decoder use much memory or minutes of CPU time.
+// Package jsonguard checks JSON from untrusted parties before a decoder reads it. Otherwise a small document could
+// make the decoder use much memory, or minutes of CPU time.
 package jsonguard
 
 import (
@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// ErrTooMuch means that a document exceeds its Limits, or has too many levels. Its decoded form would need much more
-// memory than its text.
+// ErrTooMuch means that a document exceeds its Limits, or has too many levels. In decoded form it would need much
+// more memory than its text.
 var ErrTooMuch = errors.New("has too many lists, fields or levels")
 
 // Limits bounds the document; 0 means no bound.
 type Limits struct {
-	// Elements bounds the elements of all lists together. Each element of three bytes, "{},", may be decoded into a struct
-	// with hundreds of bytes.
+	// Elements bounds the number of elements of all lists together. An element of three bytes, "{},", may be decoded
+	// into a struct of hundreds of bytes.
 	Elements int
-	// Fields bounds the fields of all objects together.
+	// Fields bounds the number of fields of all objects together.
 	Fields int
 }
 
-// maxDepth is the maximum nesting that encoding/json accepts.
+// maxDepth is the maximum nesting depth that encoding/json accepts.
 const maxDepth = 10000
 
-// Reader passes JSON through, also several documents in sequence. Read returns the errors of the source, and
+// Reader passes JSON through, including several documents in sequence. Read returns the errors of the source, and
 // ErrTooMuch.
 //
-// Reader also shortens long quantities in fields of Kubernetes, by overwriting their ends with blanks.
-// resource.ParseQuantity, and all computations with its result, use as many digits as the text states, and 1e100000000
-// takes minutes.
+// Reader also shortens long quantities in fields of Kubernetes: it replaces their ends by blanks.
+// resource.ParseQuantity, and all computations with its result, use as many digits as the text specifies. For
+// 1e100000000 they take minutes.
 type Reader struct {
 	from   io.Reader
 	limits Limits
@@ -64,8 +64,8 @@ type amount struct {
 	tooLong      bool // the quantity is too long: its remaining bytes are replaced by blanks
 }
 
-// These constants bound a quantity, in characters. A shortened quantity stays valid: an exponent that may not fit is
-// removed as a whole.
+// These constants bound a quantity, in characters. A shortened quantity stays valid: if its exponent may not fit,
+// Reader removes the whole exponent.
 const (
 	maxAmount   = 64
 	maxExponent = 2
@@ -129,7 +129,7 @@ func (r *Reader) separate(values bool) {
 	}
 }
 
-// countValue counts an element or a field when its first byte is read. It sets ErrTooMuch above a limit.
+// countValue counts an element or a field when its first byte is read. If a limit is exceeded, it sets ErrTooMuch.
 func (r *Reader) countValue() {
 	top := r.top()
 	if top == nil || !top.empty {

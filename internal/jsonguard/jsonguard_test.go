@@ -57,8 +57,8 @@ func TestManySmallValuesAreRefused(t *testing.T) {
 	}
 }
 
-// Every quantity is shortened to few digits and an exponent of two digits, because arithmetic on a quantity computes
-// with all of its digits.
+// Every quantity is shortened to few digits and an exponent of at most two digits, because computations with a
+// quantity use all of its digits.
 func TestHugeQuantitiesAreShortened(t *testing.T) {
 	for _, amount := range []string{`"1e100000000"`, `1e100000000`, `"1E-100000000"`, `" 1e+100000000 "`,
 		`"1.0000000000000000000000001e100000000"`, `"-1e2147483647"`, "\"\u00a01e100000000\"",

@@ -1,4 +1,4 @@
-// Package leader elects one of several processes as the leader, by a Lease in the cluster.
+// Package leader elects one of several processes as the leader, with a Lease in the cluster.
 package leader
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Rest is the time for which a process does not compete for the Lease after its work has returned early, so that
-// another process can lead.
+// Rest is the time for which a process pauses before it competes for the Lease again, if its work has returned early.
+// During the pause another process can become the leader.
 const Rest = time.Minute
 
-// Run competes for the Lease until ctx ends, and calls work whenever this process holds the Lease. The context of work
-// ends when the Lease is lost, at the latest 10 s after its last renewal. Run releases the Lease and returns only after
-// work has returned, so that work does not overlap with the work of the next leader. If work returns before its context
-// ends, Run also releases the Lease, and does not compete for it for the time Rest.
+// Run competes for the Lease until ctx ends, and calls the function work whenever this process has obtained the Lease.
+// The context of the call ends when the Lease is lost, at the latest 10 s after its last renewal. Run releases the
+// Lease and returns only after work has returned. So the calls of work in two processes do not overlap. If work
+// returns before its context ends, Run releases the Lease, and waits for the time Rest before it competes again.
 func Run(ctx context.Context, client kubernetes.Interface, namespace, name string, log *slog.Logger,
 	work func(ctx context.Context)) {
 	host, _ := os.Hostname()
@@ -72,10 +72,10 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 	}
 }
 
-// releaseWithin limits the duration of the release. A Lease that is not released expires after 15 s.
+// releaseWithin is the maximum duration of the release. A Lease that is not released expires after 15 s.
 const releaseWithin = 3 * time.Second
 
-// release releases the Lease, if this process still holds it.
+// release releases the Lease if this process still holds it.
 func release(ctx context.Context, lock *resourcelock.LeaseLock) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
@@ -85,5 +85,5 @@ func release(ctx context.Context, lock *resourcelock.LeaseLock) {
 	}
 	now := metav1.Now()
 	_ = lock.Update(ctx, resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-		LeaderTransitions: held.LeaderTransitions}) // after an error it expires
+		LeaderTransitions: held.LeaderTransitions}) // if this fails, the Lease expires
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 )
 
-// A leader completes its last work, such as the withdrawal of a published offer, before the next leader begins. The
-// next leader then does not wait until the Lease expires.
+// The context of a leader ends. The leader finishes its last work, such as the withdrawal of a published offer, before
+// the next leader begins. The next leader does not have to wait until the Lease expires.
 func TestLeaderBeginsAfterItsPredecessorHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
@@ -50,8 +50,8 @@ func TestLeaderBeginsAfterItsPredecessorHasEnded(t *testing.T) {
 	})
 }
 
-// When a work function returns before its context ends, another process may lead. This process does not compete for a
-// minute.
+// The work function of a leader returns although the process still leads. This process then does not compete for the
+// Lease for a minute, so another process can lead.
 func TestReturnedWorkLetsAnotherProcessLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
@@ -78,7 +78,8 @@ func TestReturnedWorkLetsAnotherProcessLead(t *testing.T) {
 	})
 }
 
-// When no other process leads, this process leads again after a minute.
+// The work function of a leader returns although the process still leads, and no other process competes. This process
+// leads again after a minute.
 func TestReturnedWorkIsCalledAgainAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

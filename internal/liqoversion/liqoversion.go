@@ -21,8 +21,9 @@ var (
 	afterNewest  = version.MustParseSemantic("1.3.0-0")
 )
 
-// Of returns the version of Liqo that a Deployment runs: the tag of its image or, if the tag is not a version (for
-// example in a build from a commit), the value of the chart's label. It returns "" if neither is a version.
+// Of returns the version of Liqo that a Deployment runs: the tag of its image. If the tag is not a version (for
+// example for a build from a commit), it returns the value of the chart's label, and "" if this is not a version,
+// either.
 func Of(d *appsv1.Deployment) string {
 	var found []string
 	for i := range d.Spec.Template.Spec.Containers {
@@ -38,9 +39,9 @@ func Of(d *appsv1.Deployment) string {
 	return ""
 }
 
-// Judge returns the problem of a peering between clusters with these versions of Liqo; "" if this release is tested
-// with both. refused reports whether the problem forbids the peering: the combination does not work, or is newer than
-// this release. With refused false the problem is a warning, for example about an unknown version.
+// Judge returns the problem of a peering between clusters with these versions of Liqo, or "" if this release is
+// tested with both. If refused is true, the peering is forbidden: the versions do not work together, or are newer
+// than this release. If refused is false, the problem is only a warning, for example about an unknown version.
 func Judge(consumer, provider string) (problem string, refused bool) {
 	here, hereErr := version.ParseSemantic(consumer)
 	there, thereErr := version.ParseSemantic(provider)
@@ -63,8 +64,8 @@ func Judge(consumer, provider string) (problem string, refused bool) {
 	return "", false
 }
 
-// OneNode reports whether a consumer with this version of Liqo may have only one node of each provider. Up to 1.1, a
-// virtual kubelet that restarts deletes the pods of the provider's other nodes (Liqo #3257).
+// OneNode reports whether a consumer with this version of Liqo may have only one node of each provider. Up to Liqo
+// 1.1, a virtual kubelet that restarts deletes the pods on the provider's other nodes (Liqo #3257).
 func OneNode(consumer string) bool {
 	v, err := version.ParseSemantic(consumer)
 	return err == nil && v.LessThan(severalNodes)

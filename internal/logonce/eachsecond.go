@@ -9,16 +9,16 @@ import (
 // burst is the number of faults that may be logged without delay.
 const burst = 10
 
-// EachSecond limits the log lines about faults that other parties cause: it permits ten without delay, and then one
-// each second. The zero value is ready for use. It is safe for concurrent use.
+// EachSecond limits the log lines about faults that other parties cause. It permits ten lines without delay, and then
+// one line each second. The zero value is ready for use. It is safe for concurrent use.
 type EachSecond struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter
 	since   int
 }
 
-// Next reports whether the caller may log a fault now. skipped is the number of faults for which Next returned false
-// since it last returned true.
+// Next reports whether the caller may log a fault now. skipped is the number of faults that were not logged since the
+// last logged one.
 func (e *EachSecond) Next() (skipped int, log bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -34,5 +34,5 @@ func TestExcessLinesOfASecondAreSkipped(t *testing.T) {
 	})
 }
 
-// pass lets time pass on the test's clock.
+// pass moves the test's clock forward by d.
 func pass(d time.Duration) { <-time.After(d) }

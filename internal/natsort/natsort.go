@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Compare compares two texts for sorting. It compares the numbers in them by value, so cpu-2 is before cpu-10.
+// Compare compares two texts for sorting. It compares numbers in the texts by value, so cpu-2 comes before cpu-10.
 func Compare(a, b string) int {
 	for a != "" && b != "" {
 		da, db := digits(a), digits(b)

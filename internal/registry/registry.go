@@ -1,5 +1,5 @@
-// Package registry creates the Prometheus registry of a process, with the metrics of every process: of the Go runtime,
-// of the operating system's process, and of the running version.
+// Package registry creates the Prometheus registry of a process. The registry contains the metrics that every process
+// has: metrics of the Go runtime, of the operating system's process, and of the running version.
 package registry
 
 import (
@@ -12,7 +12,7 @@ import (
 // Namespace is the first part of the names of all our metrics.
 const Namespace = "liqo_autoscaler"
 
-// New returns a new registry in which the metrics of every process are registered.
+// New returns a new registry with the metrics that every process has.
 func New(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{

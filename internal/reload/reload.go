@@ -1,5 +1,5 @@
-// Package reload returns the current value of files that change while the process runs, such as a mounted ConfigMap, an
-// edited list or a renewed certificate.
+// Package reload returns the parsed value of files that may change while the process runs, such as a mounted
+// ConfigMap, an edited list or a renewed certificate.
 //
 // It uses no file watches. It reads the files at each call of Get, and parses them when their content has changed. It
 // compares contents and not times, because the kubelet swaps a symbolic link to update a mounted ConfigMap. While the
@@ -44,13 +44,13 @@ func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Fi
 	return f, nil
 }
 
-// Get reads the files again. It returns the last valid value, the value's version (a hash of the contents), and the
-// error of the current contents. value and version are valid also with an error.
+// Get reads the files again. It returns the last valid value, the version of this value (a hash of the contents), and
+// the error of the present contents. value and version are valid even if err is not nil.
 func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reread(); f.err != nil {
-		f.reread() // another process may have replaced the files between the reads of two files
+		f.reread() // another process may have replaced the files between two reads
 	}
 	return f.value, f.version, f.err
 }
@@ -70,8 +70,8 @@ func (f *Files[T]) reread() {
 	}
 }
 
-// Latest returns the last valid value after reading the files again, for callers that cannot return an error. It logs
-// each new error once, with the given message.
+// Latest reads the files again and returns the last valid value. It is for callers that cannot return an error: it
+// logs each new error once, with the given message.
 func (f *Files[T]) Latest(log *slog.Logger, message string) T {
 	value, _, err := f.Get()
 	f.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// rig follows two files and joins their texts to one value. The text "bad" causes an error.
+// rig is two files whose texts are joined to one value. The text "bad" causes an error.
 type rig struct {
 	t      *testing.T
 	a, b   string
@@ -84,7 +84,7 @@ func TestFilesAreFollowed(t *testing.T) {
 	require.Equal(t, second, version)
 }
 
-// When a text moves from one file to the next, the version changes.
+// A text moves from one file to the other, so that the texts together stay the same. The version changes.
 func TestVersionDistinguishesFiles(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "xy")
@@ -123,14 +123,14 @@ func TestLatestLogsEachErrorOnce(t *testing.T) {
 	require.Contains(t, logs.String(), `level=ERROR msg="not renewed" error="worse bad"`)
 }
 
-// The files are replaced between two reads. They are read again before the callback runs.
+// The files are replaced while they are read, so that the texts do not belong together. They are read again.
 func TestFilesReplacedDuringAReadAreReadAgain(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "one")
 	r.write(r.b, "one")
 	f, err := reload.Open(func(contents [][]byte) (string, error) {
 		if string(contents[0]) != string(contents[1]) {
-			r.write(r.b, string(contents[0])) // now the second file has the new text, too
+			r.write(r.b, string(contents[0])) // now both files have the new text
 			return "", errors.New("no pair")
 		}
 		return string(contents[0]), nil

@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Consumer returns the access to the consumer cluster: of the kubeconfig, or of the Pod's ServiceAccount if kubeconfig
-// is "".
+// Consumer returns a client configuration for the consumer cluster. It comes from the kubeconfig or, if kubeconfig is
+// "", from the Pod's ServiceAccount.
 func Consumer(kubeconfig string) (*rest.Config, error) {
 	return ClusterAccess("the consumer cluster", kubeconfig)
 }
 
-// ClusterAccess returns the access to a cluster: of the kubeconfig, or of the Pod's ServiceAccount if kubeconfig is "".
-// cluster names the cluster in errors.
+// ClusterAccess returns a client configuration for a cluster. It comes from the kubeconfig or, if kubeconfig is "",
+// from the Pod's ServiceAccount. Errors contain the parameter cluster as the cluster's name.
 func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		access, err := rest.InClusterConfig()
@@ -31,19 +31,20 @@ func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	return access, nil
 }
 
-// RegisterKubeconfig adds the flag --kubeconfig of commands that a user runs.
+// RegisterKubeconfig adds the flag --kubeconfig to a command that a user runs.
 func RegisterKubeconfig(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "kubeconfig", "",
 		"access to the consumer cluster (default: as kubectl, or in-cluster)")
 }
 
-// Personal returns the access to the consumer cluster of the user that runs the command, as kubectl would.
+// Personal returns a client configuration for the consumer cluster, with the permissions of the user that runs the
+// command. kubectl would use the same configuration.
 func Personal(kubeconfig string) (*rest.Config, error) {
 	return AsKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }
 
-// AsKubectl returns the access that kubectl would use. An error begins with the argument what, which names the
-// purpose of the access.
+// AsKubectl returns the client configuration that kubectl would use. The parameter what describes its purpose; an
+// error begins with this text.
 func AsKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

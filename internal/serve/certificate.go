@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// ObserveCertificate registers a metric with the expiry of the certificate in the file, which is read at each scrape.
-// Its value is 0 for an unreadable file, so that an alert on an expired certificate also fires then.
+// ObserveCertificate registers a metric with the expiry of the certificate in the file. The file is read at each
+// scrape. If it cannot be read, the value is 0, so that an alert on an expired certificate fires in this case, too.
 func (o *Monitor) ObserveCertificate(file string) {
 	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: registry.Namespace, Name: "tls_certificate_expiry_timestamp_seconds",

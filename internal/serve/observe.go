@@ -1,5 +1,5 @@
-// Package serve contains the common parts of long-running processes: metrics, health checks, the access to a cluster,
-// and the flags of a client of the discovery server.
+// Package serve contains parts that all long-running processes have: metrics, health checks, the access to a cluster,
+// and the flags for a client of the discovery server.
 package serve
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// ObserveFlags holds the listen addresses for a process's metrics and health checks.
+// ObserveFlags holds the addresses on which a process serves its metrics and its health checks.
 type ObserveFlags struct{ Metrics, Health string }
 
 // Register adds the flags. host is the host of the default addresses; "" means all addresses of this machine.
@@ -44,13 +44,13 @@ type check struct {
 type Monitor struct {
 	Registry        *prometheus.Registry
 	Hub             string       // value of the label hub on each metric; "" adds no label
-	Metrics, Health net.Listener // nil means that these are not served
+	Metrics, Health net.Listener // nil if the metrics or the health checks are not served
 	live, ready     []check
 	log             *slog.Logger
 }
 
-// Open listens on the addresses, so that it reports a used port before the process starts its work. The caller must
-// call Serve or Close afterwards.
+// Open listens on the addresses. If an address is in use, Open fails, before the process has started its work. The
+// caller must call Serve or Close afterwards.
 func (f ObserveFlags) Open(log *slog.Logger) (*Monitor, error) {
 	o := &Monitor{Registry: registry.New(cli.Version), log: log}
 	var err error
@@ -75,7 +75,7 @@ func listenFor(what, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// Close closes the listeners of a Monitor whose Serve was not called.
+// Close closes the listeners of a Monitor. It is for a Monitor whose Serve is not called.
 func (o *Monitor) Close() { o.unlisten() }
 
 func (o *Monitor) unlisten() {
@@ -86,10 +86,10 @@ func (o *Monitor) unlisten() {
 	}
 }
 
-// MetricsURL returns the URL of the metrics for a message; "off" when they are not served.
+// MetricsURL returns the URL of the metrics for a message, or "off" if they are not served.
 func (o *Monitor) MetricsURL() string { return url(o.Metrics, "/metrics") }
 
-// HealthURL returns the URL of the readiness check for a message; "off" when health checks are not served.
+// HealthURL returns the URL of the readiness check for a message, or "off" if health checks are not served.
 func (o *Monitor) HealthURL() string { return url(o.Health, "/readyz") }
 
 func url(l net.Listener, path string) string {
@@ -109,14 +109,14 @@ func (o *Monitor) ReadyWhen(name string, run func(context.Context) error) {
 	o.ready = append(o.ready, check{name, run})
 }
 
-// ReadyWhenRemote adds a readiness check that sends a request to another process. The Monitor calls run at most once a
-// second, and cancels it after wait.CheckLimit.
+// ReadyWhenRemote adds a readiness check that sends a request to another process. The Monitor calls run at most once
+// a second, and cancels the call after wait.CheckLimit.
 func (o *Monitor) ReadyWhenRemote(name string, run func(context.Context) error) {
 	o.ready = append(o.ready, check{name, wait.Rarely(run)})
 }
 
-// Serve serves the metrics and the health checks until ctx ends, then waits for running requests, and closes the
-// listeners. It blocks until ctx ends even if nothing is served.
+// Serve serves the metrics and the health checks until ctx ends. Then it waits for running requests and closes the
+// listeners. It blocks until ctx ends, even if it serves nothing.
 func (o *Monitor) Serve(ctx context.Context) error {
 	defer o.unlisten()
 	g, ctx := errgroup.WithContext(ctx)
@@ -158,10 +158,12 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
-// writeTimeout bounds the write of a response. Otherwise a client that does not read would hold its connection forever.
+// writeTimeout bounds how long the write of a response may take. Otherwise a client that does not read would hold its
+// connection forever.
 const writeTimeout = 10 * time.Second
 
-// maxConnections bounds the connections of one listener, whose clients are a few Prometheus servers or the kubelet.
+// maxConnections bounds the number of connections of one listener. The listener's clients are a few Prometheus
+// servers, or the kubelet.
 const maxConnections = 100
 
 // serveHTTP serves the handler until ctx ends. It then waits at most a second for running requests, which are short.

@@ -8,8 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// ofHub is a Gatherer that adds the label hub to each metric, including metrics of libraries, because several hubs may
-// run in one namespace.
+// ofHub is a Gatherer that adds the label hub to each metric, including the metrics of libraries. The label
+// distinguishes several hubs that run in one namespace.
 type ofHub struct {
 	prometheus.Gatherer
 	hub string // "" adds no label

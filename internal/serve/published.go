@@ -18,11 +18,11 @@ const DefaultNamespace = "liqo-autoscaler"
 
 // These constants are the times for reading the published market.
 const (
-	oldMarket     = 3 * time.Minute // the age from which a note is printed
-	MarketTimeout = 5 * time.Second // the limit of one read
+	oldMarket     = 3 * time.Minute // the age above which a note is printed
+	MarketTimeout = 5 * time.Second // the maximum duration of one read
 )
 
-// Published holds the flags that locate the market for commands of users. The market is the list of current offers,
+// Published holds the flags with which a user's command finds the market. The market is the list of current offers,
 // which the worker publishes in a ConfigMap or a file.
 type Published struct{ Namespace, File string }
 
@@ -34,9 +34,9 @@ func (p *Published) Register(cmd *cobra.Command) {
 		"--market-namespace; for processes on one machine")
 }
 
-// Ask reads the market with the access of the user that runs the command. It writes a note to notes if the market is
-// old. If the market cannot be read, Ask writes the reason to notes and returns nil. If the user has no access to a
-// cluster, Ask returns nil and writes nothing.
+// Ask reads the market with the access of the user that runs the command. If the market is old, Ask writes a message
+// to the parameter notes. If the market cannot be read, Ask writes the reason to notes and returns nil. If the user
+// has no access to a cluster, Ask returns nil and writes nothing.
 func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Writer) *market.Market {
 	var kube kubernetes.Interface
 	if p.File == "" {
@@ -56,8 +56,8 @@ func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Wri
 	return m
 }
 
-// Read reads the market from the file, or from the ConfigMap with kube. note explains why the market is missing or old;
-// it is "" otherwise. Read blocks for at most MarketTimeout.
+// Read reads the market from the file or, without a file, from the ConfigMap. note explains why the market is missing
+// or old, or is "". Read blocks for at most MarketTimeout.
 func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub string) (m *market.Market, note string) {
 	var store market.Store = market.ConfigMap{Client: kube, Namespace: p.Namespace, Name: market.ConfigMapName(hub)}
 	if p.File != "" {
@@ -75,7 +75,7 @@ func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub stri
 	return &found, note
 }
 
-// OffersIn returns the offers of the market; nil without a market.
+// OffersIn returns the offers of the market, or nil without a market.
 func OffersIn(m *market.Market) []fleet.Offer {
 	if m == nil {
 		return nil

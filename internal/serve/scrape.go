@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeEvery bounds the age of the metrics in a response.
+// scrapeEvery is the maximum age of the metrics in a response.
 const scrapeEvery = time.Second
 
-// scrapes implements http.Handler for scrapes. It encodes the metrics at most once a second, and all clients receive
-// these bytes. So neither frequent requests nor clients that do not read cost CPU time or memory, or delay other
-// clients.
+// scrapes implements http.Handler for scrapes. It encodes the metrics at most once a second, and sends the same bytes
+// to all clients. So frequent requests cost little CPU time, and a client that does not read costs little memory and
+// does not delay other clients.
 type scrapes struct {
 	encode http.Handler
 
@@ -33,14 +33,15 @@ type answer struct {
 	body   []byte
 }
 
-// newScrapes returns a handler that serves the metrics of the Gatherer in Prometheus's text format. It registers
-// metrics about itself in own.
+// newScrapes returns a handler that serves the metrics of the Gatherer in Prometheus's text format. The handler
+// registers metrics about itself in the parameter own.
 func newScrapes(of prometheus.Gatherer, own prometheus.Registerer, log *slog.Logger) *scrapes {
 	return &scrapes{encode: promhttp.HandlerFor(of, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog: promLog{log}, Registry: own, DisableCompression: true})}
 }
 
-// ServeHTTP implements http.Handler. It blocks while the client reads the response, and holds no lock during that time.
+// ServeHTTP implements http.Handler. It may block until the client reads the response. It holds no lock during that
+// time.
 func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	last := s.current()
 	for name, values := range last.header {
@@ -50,8 +51,8 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(last.body)
 }
 
-// current returns the response of this second. The first caller of a second encodes it, and concurrent callers wait for
-// that.
+// current returns the last response if it is younger than scrapeEvery. Otherwise the first caller encodes a new
+// response, and concurrent callers wait for it.
 func (s *scrapes) current() answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +77,7 @@ func (e *encoded) Header() http.Header { return e.answer.header }
 
 func (e *encoded) WriteHeader(code int) { e.answer.code = code }
 
-// promLog implements promhttp.Logger, which promhttp calls for each metric that it cannot collect.
+// promLog implements promhttp.Logger. promhttp calls it for each metric that cannot be collected.
 type promLog struct{ log *slog.Logger }
 
 // Println implements promhttp.Logger.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client that does not read its answer until the end of the test.
+// stuck is a client that does not read the response until the test ends.
 type stuck struct {
 	*httptest.ResponseRecorder
 	end <-chan struct{}
@@ -24,8 +24,8 @@ func (s stuck) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestScrapesAreEncodedOnceASecond makes many scrapes, including scrapes by clients that do not read their answers.
-// The metrics are encoded once a second, and no client waits for another client.
+// TestScrapesAreEncodedOnceASecond makes many scrapes. Some clients do not read the response. The metrics are encoded
+// only once a second, and no client waits for another client.
 func TestScrapesAreEncodedOnceASecond(t *testing.T) {
 	own := prometheus.NewRegistry()
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipes is a listener whose connections are pipes, so that the test can run in a synctest bubble.
+// pipes is a listener whose connections are in-memory pipes, because a synctest bubble cannot use real connections.
 type pipes struct {
 	next chan net.Conn
 	done chan struct{}
@@ -30,7 +30,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p.done); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A client that sends requests and does not read the answers is disconnected after ten seconds.
+// A client sends requests and does not read the responses. It is disconnected after ten seconds.
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipes{make(chan net.Conn), make(chan struct{})}

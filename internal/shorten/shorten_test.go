@@ -24,8 +24,8 @@ func TestTextIsShortenedToALength(t *testing.T) {
 	require.Equal(t, 300, utf8.RuneCountInString(To(strings.Repeat("é", 1<<20), 300)))
 }
 
-// A provider's text reaches a terminal without escape sequences (OSC 52 writes the clipboard) and without bidirectional
-// marks.
+// A text of a provider is printed on a terminal without its escape sequences (OSC 52, for example, writes into the
+// clipboard) and without its bidirectional marks.
 func TestTextOfProvidersControlsNoTerminal(t *testing.T) {
 	hostile := "no \x1b[31m\x1b]52;c;cm0=\a \u202Egnp.exe\u2028\u009b2J\ttab\nline\r"
 	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J tab line ", OneLine(hostile))

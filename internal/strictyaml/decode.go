@@ -23,8 +23,8 @@ const (
 	wantQuantity = "a quantity such as 4, 500m or 8Gi"
 )
 
-// Unmarshal decodes text into target, a pointer to a struct, with Read and Decode. It returns the tree of Read, the
-// faults of both, and the error of Read. An empty text is an error.
+// Unmarshal decodes text into target, a pointer to a struct, with Read and Decode. It returns the tree and the error
+// of Read, and the faults of Read and Decode. An empty text is an error.
 func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 	tree, faults, err := Read(text)
 	if err == nil && tree == nil {
@@ -37,8 +37,8 @@ func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 }
 
 // Decode fills target, a pointer to a struct with json tags, from the result of Read, and returns the faults. A field
-// with a fault keeps its zero value, so that the caller can also validate the other fields and report all faults
-// together. A null value means that a field is absent; it is a fault in a list or a map.
+// with a fault keeps its zero value. The caller can therefore validate the other fields, too, and report all faults
+// together. A field with the value null is treated as absent. In a list or a map, null is a fault.
 func Decode(tree map[string]any, target any) (faults Faults) {
 	faults.value("", tree, reflect.ValueOf(target).Elem())
 	return faults
@@ -75,7 +75,7 @@ func (f *Faults) value(path string, in any, out reflect.Value) {
 func expect[T any](f *Faults, path string, in any, want string) (T, bool) {
 	v, ok := in.(T)
 	if _, text := in.(string); text {
-		f.Add(path, "got text, want %s", want) // not shown, because it may be a pasted token
+		f.Add(path, "got text, want %s", want) // the text is not shown, because it may be a pasted token
 	} else if !ok {
 		f.Add(path, "got %s, want %s", describe(in), want)
 	}
@@ -139,13 +139,13 @@ func (f *Faults) scalar(path string, in any, out reflect.Value) {
 		out.SetZero()
 		f.Add(path, "is %s: give more than 0, such as 5m, or 0 for never", d.ZeroIsNever())
 	}
-	if d, ok := out.Interface().(metav1.Duration); ok && d.Duration <= 0 { // absent, not 0, means the default
+	if d, ok := out.Interface().(metav1.Duration); ok && d.Duration <= 0 { // only an absent field means the default
 		out.SetZero()
 		f.Add(path, "is %s: give more than 0, such as 1s, or leave it out for the default", d.Duration)
 	}
 }
 
-// term is implemented by durations for which 0 means never.
+// term is the interface of durations for which 0 means never.
 type term interface{ ZeroIsNever() time.Duration }
 
 // wanted describes the values that a field accepts, for a message.
@@ -174,7 +174,7 @@ func wanted(out reflect.Value) string {
 	}
 }
 
-// describe renders the value that was found, for a message.
+// describe renders a value of the document for a message.
 func describe(in any) string {
 	switch v := in.(type) {
 	case nil:
@@ -191,8 +191,8 @@ func describe(in any) string {
 	}
 }
 
-// quantityForm bounds the exponents of quantities. ParseQuantity, and all computations with its result, use as many
-// digits as the text states, which can take minutes.
+// quantityForm matches a quantity with a bounded exponent. ParseQuantity, and all computations with its result, use
+// as many digits as the text specifies. With a large exponent they take minutes.
 var quantityForm = regexp.MustCompile(QuantityPattern)
 
 // QuantityPattern is a regular expression for the quantities that Quantity accepts.

@@ -19,12 +19,12 @@ type Fault struct {
 	Path string
 	// Message states the fault and the remedy.
 	Message string
-	// Line is the line where the field begins; 0 if unknown. For a missing field it is the line of the innermost enclosing
-	// field that exists.
+	// Line is the line where the field begins, or 0 if it is unknown. If the field is missing, it is the line of the
+	// innermost enclosing field that exists.
 	Line int
-	// Against is the path of the field with which this field was compared, if any.
+	// Against is the path of the field with which this field was compared, or "".
 	Against string
-	// Unknown reports whether the fault is that no such field exists.
+	// Unknown is true if the document contains a field that it may not have.
 	Unknown bool
 }
 
@@ -62,7 +62,7 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the faults as an error, nil without faults.
+// Err returns the faults as an error, or nil without faults.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -75,14 +75,15 @@ func (f *Faults) Add(path, format string, args ...any) {
 	*f = append(*f, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// WithoutUnknown returns the faults except those about unknown fields, because a document of a later version may have
-// such fields.
+// WithoutUnknown returns all faults except those about unknown fields. A document for a later version may have such
+// fields.
 func (f Faults) WithoutUnknown() Faults {
 	return slices.DeleteFunc(slices.Clone(f), func(one Fault) bool { return one.Unknown })
 }
 
-// And appends the faults of a later check. It omits a later fault that an earlier fault may have caused: a fault of a
-// field that already has a fault, of a field within such a field, or of a field that was compared with such a field.
+// And appends the faults of a later check. It omits a later fault that may only be a consequence of an earlier one. It
+// therefore omits the later faults of a field that already has a fault. It also omits the faults of fields within such
+// a field, and of fields that were compared with such a field.
 func (f Faults) And(later Faults) Faults {
 	known := map[string]bool{}
 	for _, one := range f {
@@ -105,8 +106,8 @@ func isWithin(path string, known map[string]bool) bool {
 	return false
 }
 
-// Locate sets the lines of the faults, and sorts the faults by their position in text. If text is a single line, it
-// sets no lines.
+// Locate sets the line of each fault, and sorts the faults by their position in text. If text is a single line,
+// Locate leaves the lines at 0.
 func (f Faults) Locate(text []byte) Faults {
 	if len(f) == 0 {
 		return f

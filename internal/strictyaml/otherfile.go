@@ -1,7 +1,7 @@
 package strictyaml
 
-// OtherFile returns an error if the document has the top-level keys of another kind of file. The error names the
-// command that checks such a file. own is the key that the expected kind of file has.
+// OtherFile returns an error if the document has the top-level keys of another type of file. The error names the
+// command that checks such a file. own is the top-level key of the expected type of file.
 func OtherFile(tree map[string]any, own string) error {
 	_, groups := tree["nodeGroups"]
 	_, offers := tree["offers"]

@@ -21,12 +21,12 @@ const maxExpanded = 16 << 20
 // ErrAliases means that the aliases of a document expand to more than maxExpanded bytes.
 var ErrAliases = errors.New("YAML aliases expand to more than 16 MiB: remove them")
 
-// slashes replaces \/, the one escape of JSON that YAML 1.1 lacks.
+// slashes replaces \/, the only escape of JSON that YAML 1.1 does not have.
 var slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
 
-// Read parses the one document in text, which must be a mapping. It returns nil for an empty document. An error means
-// that Read returns nothing else. Faults are repeated keys, and NaN and infinite numbers; Read returns the rest of such
-// a document.
+// Read parses text, which must contain at most one document. The document must be a mapping. Read returns nil for an
+// empty document. If Read returns an error, it returns nothing else. Repeated keys, NaN and infinite numbers are
+// faults and not errors: Read then also returns the other parts of the document.
 func Read(text []byte) (map[string]any, Faults, error) {
 	if json.Valid(text) {
 		text = []byte(slashes.Replace(string(text)))
@@ -67,8 +67,8 @@ func syntaxError(err error) Faults {
 	return Faults{{Message: text}}
 }
 
-// CheckAliases returns ErrAliases if the aliases of the document expand to more than maxExpanded bytes. Callers use it
-// before they pass the document to a reader without such a limit.
+// CheckAliases returns ErrAliases if the aliases of the document expand to more than maxExpanded bytes. It is for
+// callers that pass the document to a reader that has no such limit.
 func CheckAliases(text []byte) error {
 	var content any
 	_ = goyaml.NewDecoder(bytes.NewReader(text)).Decode(&content)
@@ -79,7 +79,7 @@ func CheckAliases(text []byte) error {
 	return nil
 }
 
-// another reports whether the decoder has a further document that is not empty.
+// another reports whether the decoder has a further document with content.
 func another(decoder *goyaml.Decoder) bool {
 	for {
 		var more any
@@ -112,8 +112,8 @@ type reader struct {
 	faults Faults
 }
 
-// plain converts a value. It calls path only for a number with a fault, because the paths of all nodes of a large
-// document would need too much memory.
+// plain converts a value. It calls the function path only for a number with a fault, because the paths of all nodes of
+// a large document would need too much memory.
 func (r *reader) plain(in any, path func() string) any {
 	if r.left -= 2; r.left < 0 {
 		return nil
@@ -148,8 +148,8 @@ func (r *reader) plain(in any, path func() string) any {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// positions returns the YAML node of each path. The node has the position of the path's field. The node of a field in a
-// mapping is the node of its key.
+// positions returns a YAML node for each path. The node has the position at which the path's field begins: for a
+// field of a mapping, this is the node of the key.
 func positions(text []byte, paths map[string]bool) map[string]*goyamlv3.Node {
 	all := map[string]*goyamlv3.Node{}
 	var root goyamlv3.Node
@@ -158,7 +158,7 @@ func positions(text []byte, paths map[string]bool) map[string]*goyamlv3.Node {
 	}
 	var walk func(path string, n *goyamlv3.Node)
 	found := func(path string, at, value *goyamlv3.Node) {
-		if paths[path] && all[path] == nil { // the first of repeated keys has the position
+		if paths[path] && all[path] == nil { // of repeated keys, the first one has the position
 			all[path] = at
 			walk(path, value)
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Check is a custom rule for text fields, which a validate tag names.
+// Check is a custom rule for text fields. A validate tag names the rule.
 type Check struct {
 	Valid func(string) bool
-	// Fault states the fault and the remedy; %q in it is replaced by the text.
+	// Fault states the fault and the remedy. The text of the field replaces %q.
 	Fault string
 }
 
@@ -23,11 +23,12 @@ type Rules struct {
 	missing  map[string]string
 }
 
-// embedded is the name of an embedded struct in the validator's paths. The paths of the document have no such element.
+// embedded is the element for an embedded struct in the validator's paths. The paths in the document have no such
+// element.
 const embedded = "<embedded>"
 
-// NewRules returns Rules with the given checks, by tag. missing contains the remedy for each missing required field, by
-// the field's Go name. NewRules panics if a tag is malformed.
+// NewRules returns Rules with the given checks, by tag. missing contains the remedies for missing required fields, by
+// the Go names of the fields. NewRules panics if a tag is malformed.
 func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(func(f reflect.StructField) string {
@@ -90,7 +91,7 @@ func (r *Rules) message(f validator.FieldError) string {
 		return fmt.Sprintf("got %q, want a currency by its ISO 4217 code, such as EUR", f.Value())
 	case "oneof":
 		return fmt.Sprintf("got %q, want one of %s", f.Value(), strings.ReplaceAll(f.Param(), " ", ", "))
-	default: // a tag without a message
+	default: // a tag that has no message
 		return fmt.Sprintf("breaks the rule %s=%s", f.Tag(), f.Param())
 	}
 }

@@ -70,7 +70,7 @@ func TestUnmarshalKeepsTimesAndQuantities(t *testing.T) {
 	require.EqualValues(t, 1, gpu.Value())
 }
 
-// All errors are reported together, in the order of the document.
+// All faults are reported together, in the order of the document.
 func TestUnmarshalReportsEveryFault(t *testing.T) {
 	const doc = `
 num: many
@@ -131,7 +131,8 @@ func TestUnmarshalRefusesBrokenDocuments(t *testing.T) {
 	}
 }
 
-// The YAML library reads the first document of a file and silently ignores any other.
+// A file with several documents is refused, because the YAML library would read the first document and ignore the
+// other documents without an error.
 func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	for _, doc := range []string{"num: 1\n---\nflag: true\n", "num: 1\n...\nflag: true\n", "{num: 1}\nflag: true\n",
 		"{num: 1}\n{"} {
@@ -143,7 +144,8 @@ func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	}
 }
 
-// Aliases of one long text can expand a file of one MB to gigabytes. One such Secret would end the worker.
+// A document with aliases of a long text is refused. Aliases can expand a file of one MB to gigabytes, so one such
+// Secret would end the worker.
 func TestExpandingAliasesAreRefused(t *testing.T) {
 	swelling := "name: &a " + strings.Repeat("a", 20_000) + "\nlabels: {b: [" + strings.Repeat("*a,", 2_000) + "]}\n"
 	nested := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
@@ -164,7 +166,8 @@ func TestExpandingAliasesAreRefused(t *testing.T) {
 	}
 }
 
-// The paths of all nodes of a document would be much larger than the document, so only some paths are kept.
+// Only the paths of fields with faults are kept, because the paths of all nodes of a document would be much larger
+// than the document.
 func TestPathsUseBoundedMemory(t *testing.T) {
 	key := strings.Repeat("k", 400)
 	doc := strings.Repeat(`{"`+key+`":`, 30) + "[" + strings.Repeat("1,", 15_000) + "1]" + strings.Repeat("}", 30)
@@ -175,7 +178,8 @@ func TestPathsUseBoundedMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
 }
 
-// JSON does not have such numbers, and Go's JSON encoder does not report their position.
+// NaN and infinite numbers are refused, with their position. JSON does not have such numbers, and Go's JSON encoder
+// does not report their position.
 func TestNumbersOutsideJSONAreRefused(t *testing.T) {
 	require.EqualError(t, unmarshal("fraction: .nan\nlist: [{name: a}, {name: -.inf}]\nlabels: {example.com/a: .inf}\n",
 		&outer{}),
@@ -184,7 +188,7 @@ func TestNumbersOutsideJSONAreRefused(t *testing.T) {
 			"line 3: labels[\"example.com/a\"]: got +Inf, want a finite number")
 }
 
-// YAML 1.1 does not have this escape, but many JSON encoders write it.
+// The escape \/ in JSON is accepted. YAML 1.1 does not have this escape, but many JSON encoders write it.
 func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	var got outer
 	require.NoError(t, unmarshal(`{"name":"a\\\/b\\/c","amount":{"nvidia.com\/gpu":"1"}}`, &got))
@@ -192,7 +196,8 @@ func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	require.Contains(t, got.Amount, corev1.ResourceName("nvidia.com/gpu"))
 }
 
-// Arithmetic on such an amount takes seconds to minutes, and hundreds of MB of memory.
+// Quantities with a large exponent are refused: arithmetic on them takes seconds to minutes, and hundreds of MB of
+// memory.
 func TestAmountsWithManyDigitsAreRefused(t *testing.T) {
 	for _, amount := range []string{"1e300000", `"1E-300000"`, `" 1e300000"`, `"1234567890123456789012e300000"`, `"` + strings.Repeat("9", 60000) + `"`} {
 		err := unmarshal(`{"amount":{"cpu":`+amount+`}}`, &outer{})
@@ -216,7 +221,7 @@ func TestLaterErrorsBelowAFaultyPathAreDropped(t *testing.T) {
 	require.Equal(t, []string{"a.bc", "a", "", "d", "f"}, paths)
 }
 
-// Errors become part of histories, whose payloads are bounded. The errors are therefore bounded, too.
+// The text of the faults is bounded, because it becomes part of workflow histories, whose payloads are bounded.
 func TestFaultsAreBounded(t *testing.T) {
 	var faults strictyaml.Faults
 	for range 100 {

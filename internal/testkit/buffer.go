@@ -18,7 +18,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String returns the text that was written since the last Reset.
+// String returns everything that was written since the last Reset.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

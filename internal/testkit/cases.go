@@ -11,20 +11,20 @@ import (
 
 // These constants are the environment variables for tests with random cases.
 const (
-	// EnvSeed sets the seed, such as 7 (default 1), or one case of a seed, such as 7/4711.
+	// EnvSeed sets the seed, such as 7 (the default is 1). It can also select a single case, such as 7/4711.
 	EnvSeed = "LIQO_AUTOSCALER_TEST_SEED"
-	// EnvCases sets the number of cases (default shortCases or allCases). `make test-all` sets it to 10000.
+	// EnvCases sets the number of cases (the default is shortCases or allCases). `make test-all` sets it to 10000.
 	EnvCases = "LIQO_AUTOSCALER_TEST_CASES"
 )
 
-// These constants are the default numbers of cases, with -short and without.
+// These constants are the default numbers of cases: with -short, and without -short.
 const (
 	shortCases = 100
 	allCases   = 1000
 )
 
-// Cases yields one random source for each case of a test. Each run of the test has the same cases unless EnvSeed is
-// set. If the test fails, its log contains the seed and the number of the case.
+// Cases yields one random source for each case of a test. Each run of the test has the same cases, unless EnvSeed is
+// set. If the test fails, its log contains the seed and the number of the case that failed.
 func Cases(t testing.TB) iter.Seq[*rand.Rand] {
 	t.Helper()
 	seed, first, count := uint64(1), 0, allCases

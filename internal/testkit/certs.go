@@ -17,15 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate with its key. It is valid for some hours, also for a process whose clock is wrong by an
-// hour.
+// Certificate is a certificate with its key. It is valid for some hours, even for a process whose clock is wrong by
+// an hour.
 type Certificate struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
 }
 
-// NewAuthority returns a new self-signed certificate that may sign other certificates. A server on localhost may also
-// use it. change may modify the template.
+// NewAuthority returns a new self-signed certificate that may sign other certificates. It is also valid for a server
+// on localhost. change may modify the template.
 func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
 	t.Helper()
 	template := newTemplate(t, "test authority")

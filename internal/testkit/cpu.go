@@ -16,7 +16,7 @@ func CPU(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the fields from the third one on
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // field 3 and later
 	var user, system int64
 	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
 	require.NoError(t, err)

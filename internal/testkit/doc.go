@@ -1,3 +1,3 @@
-// Package testkit contains helpers for the tests of several packages; only tests import it. Helpers that need Temporal
-// or the simulated backend are in packages below it.
+// Package testkit contains helpers for the tests of several packages. Only tests import it. Helpers that need
+// Temporal or the simulated backend are in packages below this folder.
 package testkit

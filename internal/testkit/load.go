@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Load starts goroutines that repeat call until end is called or the test ends. back blocks until each goroutine has
-// completed two more calls, so that the second call has begun after back was called. end blocks until all goroutines
-// have ended. After the first error of a call its goroutine ends, and the next back or end fails the test. The context
-// of a call ends with the test.
+// Load starts goroutines. Each goroutine repeats the function call until the test ends or the function end is called.
+// The function back blocks until each goroutine has completed two more calls, so that at least one of these calls has
+// begun after the start of back. The function end blocks until all goroutines have ended. If a call returns an error,
+// its goroutine ends, and the next call of back or end fails the test. The context of a call ends with the test.
 func Load(t testing.TB, callers int, call func(ctx context.Context) error) (back, end func()) {
 	t.Helper()
 	var all sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a folder with the files of a Secret that are replaced atomically, in the same way as the kubelet does it:
-// the files are links into ..data, which is a link to the folder of one version.
+// Mount is a folder with the files of a Secret. The files are replaced atomically, in the same way as the kubelet
+// replaces them: they are links into ..data, and ..data is a link to the folder of one version.
 type Mount struct {
 	t       testing.TB
 	dir     string
@@ -32,7 +32,7 @@ func NewMount(t testing.TB, files map[string][]byte) *Mount {
 	return m
 }
 
-// File returns the path of a file, which is the same in all versions.
+// File returns the path of a file. The path is the same in all versions.
 func (m *Mount) File(name string) string { return filepath.Join(m.dir, name) }
 
 // Write replaces the files atomically.
@@ -50,8 +50,8 @@ func (m *Mount) Write(files map[string][]byte) {
 	require.NoError(m.t, os.Rename(m.File("..next"), m.File("..data")))
 }
 
-// ClientTLS returns a client's TLS config from tls.crt, tls.key and ca.crt of one version. It builds the config in the
-// same way as Cluster Autoscaler (its externalgrpc_cloud_provider.go).
+// ClientTLS returns a client's TLS config that is made from tls.crt, tls.key and ca.crt of the same version. It makes
+// the config in the same way as Cluster Autoscaler (its externalgrpc_cloud_provider.go).
 func (m *Mount) ClientTLS() (*tls.Config, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -70,8 +70,8 @@ func (m *Mount) ClientTLS() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// Secret returns the files of a Secret as cert-manager writes them: the certificate, its key, and the trusted
-// authorities.
+// Secret returns the files of a Secret in the form in which cert-manager writes them: the certificate, its key, and
+// the trusted authorities.
 func (c *Certificate) Secret(t testing.TB, trusted ...*Certificate) map[string][]byte {
 	t.Helper()
 	var bundle []byte

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePorts returns n loopback addresses on which no process listens. The ports are below the range from which Linux
-// assigns ports automatically. So a concurrent test of another package does not get the same ports, unless it calls
-// FreePorts too.
+// FreePorts returns n loopback addresses on which no process listens. Their ports are below the range from which
+// Linux assigns ports automatically. So a concurrent test of another package gets the same ports only if it calls
+// FreePorts, too.
 func FreePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var addresses []string
@@ -21,7 +21,7 @@ func FreePorts(t testing.TB, n int) []string {
 			continue
 		}
 		require.NoError(t, err)
-		defer l.Close() // closed at the end, so that the ports differ
+		defer l.Close() // at the end, so that the ports differ
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses

@@ -2,7 +2,7 @@ package testkit
 
 import "testing"
 
-// Slow skips the test if -short is given, as `make test` does. `make test-all` and CI run it.
+// Slow skips the test with -short, which `make test` sets. `make test-all` and CI run the test.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

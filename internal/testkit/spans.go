@@ -5,8 +5,8 @@ import "slices"
 // Span is a span of a trace. Trace, ID and Parent are ids; Parent is "" for a root.
 type Span struct{ Trace, ID, Parent, Name string }
 
-// Lineages returns a sorted list with one line for each span: the names of its ancestors in the same trace and its own
-// name, such as "root > child". The name of an ancestor that is not in spans is "?".
+// Lineages returns a sorted list with one line for each span. The line contains the names of the span's ancestors in
+// the same trace and the span's own name, such as "root > child". An ancestor that is not in spans appears as "?".
 func Lineages(spans []Span) (lines []string) {
 	type key struct{ trace, id string }
 	byID := map[key]Span{}

@@ -79,7 +79,7 @@ func TestPollRepeatsUntilSuccess(t *testing.T) {
 	})
 }
 
-// The cases of a seed are the same in each run. A case that runs alone equals the same case in a run of all cases.
+// The cases of a seed are the same in each run. A case that is run alone is the same as in a run of all cases.
 func TestCasesOfASeedAreStable(t *testing.T) {
 	draw := func(seed, cases string) (drawn []uint64) {
 		t.Setenv(testkit.EnvSeed, seed)

@@ -11,8 +11,8 @@ import (
 // tick is the interval of the checks.
 const tick = 20 * time.Millisecond
 
-// Until blocks until check returns nil. If check does not return nil within the limit, Until fails the test with the
-// last error of check.
+// Until blocks until check returns nil. If this does not happen within the limit, Until fails the test with the last
+// error of check.
 func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	if err := Poll(t.Context(), limit, tick, func(context.Context) error { return check() }); err != nil {
@@ -20,9 +20,9 @@ func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	}
 }
 
-// Poll blocks until check returns nil, or the limit has passed, or ctx ends. It then returns the last error of check.
-// The context of check ends after the limit. An error that check returns after this end does not replace an earlier
-// error.
+// Poll calls check repeatedly until it returns nil, the limit has passed, or ctx ends, and returns the last error of
+// check. The context of check ends at the limit. An error that check returns after the limit does not replace an
+// earlier error.
 func Poll(ctx context.Context, limit, every time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package traced records HTTP requests as spans of the trace in their context.
+// Package traced records HTTP requests as spans. A span belongs to the trace in the context of its request.
 package traced
 
 import (
@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns a RoundTripper that creates a span for each request whose context has a span, and adds the header
-// traceparent to the request. It passes all other requests to web unchanged. A span contains method, URL and status,
-// but no headers and no bodies.
+// Transport returns a RoundTripper. For each request whose context has a span, it creates a span and adds the header
+// traceparent to the request. It passes all other requests unchanged to the RoundTripper web. The new span contains
+// the method, the URL and the status, but no headers and no bodies.
 func Transport(web http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(web, otelhttp.WithPropagators(propagation.TraceContext{}),
 		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsValid() }))

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// CheckLimit limits the duration of a health check. It is below one second, the kubelet's default timeout.
+// CheckLimit is the maximum duration of a health check. It is less than one second, the kubelet's default timeout.
 const CheckLimit = 900 * time.Millisecond
 
-// remembered is the time for which Rarely returns the last result.
+// remembered is the time for which Rarely returns a result again.
 const remembered = time.Second
 
-// Rarely returns a check that calls check at most once a second, and otherwise returns the last result. Any client may
-// request the health of this process, so Rarely protects the server to which check sends a request. Concurrent callers
-// wait for one call of check. The call ends after CheckLimit, and not when the caller's context ends.
+// Rarely returns a health check that calls the function check at most once a second. In the meantime the health check
+// returns the last result. It protects the server to which check sends a request, because any client may request the
+// health of this process. Concurrent callers wait for the same call of check. This call ends after CheckLimit, even if
+// the context of its caller ends earlier.
 func Rarely(check func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	var last error

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHealthChecksShareOneCallASecond makes many concurrent health checks. They cause only one call a second.
+// TestHealthChecksShareOneCallASecond makes many concurrent health checks. They result in only one call per second.
 func TestHealthChecksShareOneCallASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, wrong := 0, errors.New("away")

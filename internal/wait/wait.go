@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ForAll calls do with each element of all and its index. At most the given number of calls run concurrently. ForAll
-// blocks until all calls have returned.
+// ForAll calls the function do once for each element of the slice, with the element and its index. At most the given
+// number of calls run concurrently. ForAll blocks until every call has returned.
 func ForAll[T any](all []T, most int, do func(i int, of T)) {
 	var calls errgroup.Group
 	calls.SetLimit(most)

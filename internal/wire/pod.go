@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// These constants bound the pods that PodResources reads. Each container of a pod may have two bytes in a message, and
-// needs more than a kilobyte as a Go value. So the limit on the size of messages does not bound the size of pods.
+// These constants bound the contents of a pod that PodResources reads. A container may have only two bytes in a
+// message, but needs more than a kilobyte as a Go value. So a limit on the size of messages does not limit the memory
+// for a pod.
 const (
 	maxContainers = 500
 	maxResources  = 50
@@ -37,8 +38,9 @@ const (
 // errMalformed means that the bytes are not a protobuf message.
 var errMalformed = errors.New("malformed protobuf")
 
-// Each calls do, in order, with each field of a message whose value is bytes, a string or a message. It skips other
-// fields. It stops at the first error of do and returns it, and returns an error if the message is malformed.
+// Each calls the function do with each field of a message whose value is bytes, a string or a message, in the order of
+// the fields. It skips other fields. If do returns an error, Each stops and returns this error. It returns an error if
+// the message is malformed.
 func Each(raw []byte, do func(number protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		number, kind, tag := protowire.ConsumeTag(raw)
@@ -60,9 +62,9 @@ func Each(raw []byte, do func(number protowire.Number, value []byte) error) erro
 	return nil
 }
 
-// PodResources decodes only the fields of a pod that resource.PodRequests of k8s.io/component-helpers reads. It needs a
-// bounded amount of memory for any input. It returns an error if the pod has too many containers or resources, or is
-// malformed. It overwrites pod and reuses its slices, so a caller can read many pods into one Pod.
+// PodResources decodes only the fields of a pod that resource.PodRequests of k8s.io/component-helpers reads. It needs
+// a bounded amount of memory for any input. It returns an error if the pod has too many containers or resources, or
+// is malformed. It overwrites pod and reuses the slices in it, so a caller can read many pods into the same Pod.
 func PodResources(raw []byte, pod *corev1.Pod) error {
 	spec := &pod.Spec
 	clear(spec.Containers)
@@ -129,12 +131,12 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 	})
 }
 
-// farExponent matches a quantity whose exponent has three digits or more. No real amount is as large as 1e100.
+// farExponent matches a quantity whose exponent has three or more digits. No real amount is as large as 1e100.
 var farExponent = regexp.MustCompile(`^([+-]?)([0-9.]+)[eE]([+-]?)[0-9]{3,}$`)
 
-// parse calls resource.ParseQuantity with an untrusted text. ParseQuantity computes with as many digits as the exponent
-// states, and takes minutes for 1e2147483647. So parse replaces an amount with a large exponent by 1e18, and an amount
-// with a large negative exponent by zero.
+// parse parses a quantity from an untrusted text. resource.ParseQuantity computes with as many digits as the exponent
+// specifies, and takes minutes for 1e2147483647. So parse replaces an amount with a very large exponent by 1e18, and
+// an amount with a very small (negative) exponent by zero.
 func parse(text string) (resource.Quantity, error) {
 	far := farExponent.FindStringSubmatch(text)
 	if far == nil {
@@ -147,7 +149,7 @@ func parse(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(far[1] + "1e18")
 }
 
-// addQuantity adds one encoded entry of a map from names to quantities to the list.
+// addQuantity decodes an entry of a map of quantities, and adds the entry to the list.
 func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, error) {
 	var name, text string
 	err := Each(entry, func(number protowire.Number, value []byte) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// random returns a pod with init containers, sidecars, overhead and pod-level resources.
+// random returns a random pod with init containers, sidecars, overhead and pod-level resources.
 func random(rng *rand.Rand) *corev1.Pod {
 	list := func() corev1.ResourceList {
 		l := corev1.ResourceList{}
@@ -47,10 +47,10 @@ func random(rng *rand.Rand) *corev1.Pod {
 	return pod
 }
 
-// The decoded fields of a pod result in the same requests as the whole pod.
+// PodResources decodes only a part of a pod. The result has the same requests as the whole pod.
 func TestDecodedPodHasTheRequestsOfTheWholePod(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	lean := &corev1.Pod{} // reused
+	lean := &corev1.Pod{} // is overwritten for each pod
 	for range 2000 {
 		pod := random(rng)
 		raw, err := pod.Marshal()
@@ -65,7 +65,7 @@ func TestDecodedPodHasTheRequestsOfTheWholePod(t *testing.T) {
 	}
 }
 
-// TestQuantitiesWithLargeExponentsAreFast parses quantities for which Kubernetes' parser needs minutes.
+// TestQuantitiesWithLargeExponentsAreFast decodes quantities for which Kubernetes' parser would need minutes.
 func TestQuantitiesWithLargeExponentsAreFast(t *testing.T) {
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	for text, want := range map[string]string{"10e2547483646": "1e18", "1e2147483647": "1e18", "-1E+999": "-1e18",
@@ -81,7 +81,8 @@ func TestQuantitiesWithLargeExponentsAreFast(t *testing.T) {
 	require.ErrorContains(t, wire.PodResources([]byte(raw), &corev1.Pod{}), `quantity "1.2.3e9999"`)
 }
 
-// A pod that is too large is refused. Its decoding uses memory only up to the allowed size.
+// A pod that is too large is refused. Until the refusal, PodResources uses no more memory than for a pod of the
+// permitted size.
 func TestPodResourcesAreBounded(t *testing.T) {
 	field := func(number byte, value []byte) []byte {
 		var size []byte

@@ -25,9 +25,9 @@ var (
 	limit  = flag.Duration("limit", 15*time.Minute, "how long a burst may take")
 )
 
-// allShapes lists the shapes of a full run. The first number of a shape is the number of groups, the second the number
-// of instances of each. By default, ten providers together have room for 1.3 times the burst. With the suffix "on" n, n
-// providers have room for exactly the burst.
+// allShapes lists the shapes of a full run. The first number of a shape is the number of groups, the second the
+// number of instances of each. By default, ten providers together have capacity for 1.3 times the burst. With the
+// suffix "on" and a number n, n providers together have capacity for exactly the burst.
 const allShapes = "1x150,15x10,1x1000,50x20,1x150on5"
 
 // probeCalls is the minimum number of calls of each kind in a full run.
@@ -197,7 +197,8 @@ func measureWarm(t *testing.T, sh shape) {
 	s.count(ready, time.Now()).printCosts("scale-in-warm-"+sh.name, sh.total())
 }
 
-// measureProbed repeats the burst until the probe has made probeCalls calls of each kind.
+// measureProbed repeats the burst until the probe has made enough calls of each kind. All shapes together must make
+// probeCalls calls, and each shape makes an equal part.
 func measureProbed(t *testing.T, sh shape, p *probe) {
 	s := newStack(t, sh, false)
 	before := p.least()

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sampled is the number of histories that count reads of each kind of workflow. It assumes the same costs for the
-// histories that it does not read. It reads the histories of all entities.
+// count reads this number of histories of each kind of workflow. It assumes the same costs for the other histories of
+// the kind. For entities, it reads all histories.
 const sampled = 60
 
 // cost holds the costs of all workflows of one kind in a period.

@@ -98,8 +98,8 @@ func (r *runOf) seeActivities(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeCommands adds up the sizes of the commands of a workflow task. The commands are the events after the end of the
-// task that name the task.
+// seeCommands adds up the sizes of the commands of a workflow task. The commands are the events that follow the end
+// of the task and name the task.
 func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	if e.EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 		r.task, r.issued = e.EventId, 0
@@ -116,8 +116,8 @@ func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeSignals counts the signals within any second, and the signals during one task. Temporal writes signals that arrive
-// during a task after the end of the task, with the time of their arrival.
+// seeSignals counts the signals within any second, and the signals during one task. If a signal arrives during a task,
+// Temporal writes its event only after the task has ended. The event still has the time at which the signal arrived.
 func (r *runOf) seeSignals(e *historypb.HistoryEvent) {
 	at := e.EventTime.AsTime()
 	switch e.EventType {
@@ -184,8 +184,8 @@ func largestPayload(m protoreflect.Message, tell func(int)) {
 	})
 }
 
-// The run starts two concurrent activities in its first task. It receives two signals during this task, and a third
-// signal later.
+// A run starts two concurrent activities in its first task. It receives two signals during this task, and a third
+// signal later. The measured maxima must match these events.
 func TestHighestUseOfLimitsIsMeasured(t *testing.T) {
 	at := func(ms int) *timestamppb.Timestamp { return timestamppb.New(time.UnixMilli(int64(ms))) }
 	event := func(id int64, ms int, kind enumspb.EventType) *historypb.HistoryEvent {

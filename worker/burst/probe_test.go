@@ -29,7 +29,7 @@ type calls struct {
 	last   error
 }
 
-// run calls until stop.
+// run makes calls until stop is called.
 func (p *probe) run(s *stack) (stop func()) {
 	s.t.Helper()
 	server, err := grpcserver.New(grpcserver.Options{Groups: s.groups, Specs: s.specs,
@@ -108,7 +108,7 @@ func (p *probe) time(ctx context.Context, into *calls, call func(context.Context
 	}
 }
 
-// least returns how often the probe has made the kind of call that it made least often.
+// least returns the smallest of the three numbers of calls: of increases, of deletions and of refreshes.
 func (p *probe) least() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,7 +45,7 @@ var shapeOfNodes = corev1.ResourceList{
 	corev1.ResourcePods: resource.MustParse("110"),
 }
 
-// stack is a new server with our worker, a worker of the baseline, and the groups of one shape.
+// stack is a new Temporal server with our worker, a worker of the baseline, and the groups of one shape.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context
@@ -105,7 +105,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 	return s
 }
 
-// startServer starts a dev server in the same way as make run. With disk, the database is on a disk.
+// startServer starts a dev server in the same way as make run. If disk is true, the database is on a disk.
 func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.Client {
 	t.Helper()
 	cli, err := workertest.TemporalCLI("../../bin")
@@ -185,7 +185,7 @@ func (s *stack) writeOffers(dir string) string {
 // load returns the groups of the shape.
 func (s *stack) load() []fleet.GroupSpec { return s.specs[:s.shape.groups] }
 
-// each calls the function for each group, with bounded concurrency.
+// The method `each` calls the function for each group, with bounded concurrency.
 func (s *stack) each(specs []fleet.GroupSpec, call func(context.Context, fleet.GroupSpec) error) {
 	s.t.Helper()
 	g, ctx := errgroup.WithContext(s.ctx)
@@ -263,8 +263,8 @@ func (s *stack) snapshot(g fleet.GroupSpec) fleet.Snapshot {
 	return snap
 }
 
-// until waits until each group of the shape has met the condition once. It waits for one group after another, so that
-// fifty groups cost the server no more reads than one group.
+// The method `until` waits until each group of the shape has met the condition once. It waits for one group after
+// another, so that fifty groups cost the server no more reads than one group.
 func (s *stack) until(want func(fleet.Snapshot) bool) {
 	s.t.Helper()
 	late := time.Now().Add(*limit)

@@ -84,7 +84,8 @@ func (o *scenario) query(path string, do func(*sql.DB) error) error {
 	return do(db)
 }
 
-// runs returns an error unless workflows of each of these types run according to the database's own index.
+// runs returns an error if one of these types has no running workflow, according to the visibility table of the
+// database.
 func runs(ctx context.Context, db *sql.DB, types []string) error {
 	for _, name := range types {
 		n := 0
@@ -100,7 +101,7 @@ func runs(ctx context.Context, db *sql.DB, types []string) error {
 	return nil
 }
 
-// restore replaces the database by the backup. CA then knows more bookings than Temporal.
+// restore replaces the database with the backup. CA then knows more bookings than Temporal.
 func (o *scenario) restore() {
 	o.t.Helper()
 	o.s.temporal.kill()
@@ -130,7 +131,7 @@ func (o *scenario) mayUndo(known map[string]*sim.Slice) {
 	o.m.note("test", "may be undone: %v", slices.Sorted(maps.Keys(o.unknown)))
 }
 
-// takesPlace logs the counts of the world at an event.
+// takesPlace logs an event, with the numbers of objects in the simulated world.
 func (o *scenario) takesPlace(what string) {
 	o.t.Helper()
 	w := o.world()

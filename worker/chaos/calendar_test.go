@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// calendar makes days pass. The first part of each simulated hour, Awake, passes at the speed of a real clock. The rest
-// of the hour passes within the real duration Asleep. Only workflows use this clock, because each long wait of the
-// product, for example how long values are remembered, uses the workflows' clock. Activities, calls and Temporal itself
-// use the real time.
+// calendar makes days pass. The first part of each simulated hour, Awake, passes at the speed of a real clock. The
+// rest of the hour passes within the real duration Asleep. Only workflows use this clock, because all long times of
+// the product, for example the time for which values are stored, use the workflows' clock. Activities, calls and
+// Temporal itself use the real time.
 //
 // The workflows' clock is a function of Temporal's clock, so a replay reads the same times.
 type calendar struct {
@@ -41,10 +41,10 @@ func (c *calendar) String() string {
 // hour returns the real time at which the nth hour begins.
 func (c *calendar) hour(n int) time.Time { return c.Began.Add(time.Duration(n) * (c.Awake + c.Asleep)) }
 
-// speed returns the factor by which time passes faster during Asleep.
+// speed returns how many times faster than real time the calendar runs during Asleep.
 func (c *calendar) speed() float64 { return float64(time.Hour-c.Awake) / float64(c.Asleep) }
 
-// at returns the calendar's time at a real time.
+// The method `at` converts a real time into the calendar's time.
 func (c *calendar) at(real time.Time) time.Time {
 	n := c.hours(real.Sub(c.Began), c.Awake+c.Asleep)
 	rest := real.Sub(c.hour(n))
@@ -54,7 +54,7 @@ func (c *calendar) at(real time.Time) time.Time {
 	return c.Began.Add(time.Duration(n)*time.Hour + rest)
 }
 
-// when returns the real time that belongs to a time of the calendar.
+// The method `when` converts a time of the calendar into the real time.
 func (c *calendar) when(at time.Time) time.Time {
 	n := c.hours(at.Sub(c.Began), time.Hour)
 	rest := at.Sub(c.Began) - time.Duration(n)*time.Hour

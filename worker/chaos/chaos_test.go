@@ -21,8 +21,8 @@ var (
 		"directory for logs, world and database, which are kept there; empty: a temporary one, kept after a failure")
 )
 
-// restLimit bounds the wait for a quiet point. A group misses a terminated scale-out after two minutes, the next
-// scale-out may use its budget of another minute, and an undo retries at intervals of up to a minute.
+// restLimit bounds the wait until nothing changes any more. A group detects a terminated scale-out after two minutes,
+// the next scale-out may use its budget of another minute, and an undo retries at intervals of up to a minute.
 const restLimit = 5 * time.Minute
 
 // Processes die, hang and are cut off, providers fail, and operators cancel and terminate workflows. Every answer to CA
@@ -34,8 +34,8 @@ func TestChaos(t *testing.T) {
 	chaos(t, drawn(), *duration, false)
 }
 
-// TestSmoke is a short run with a gentle monkey and a fixed seed. It keeps the suite working between two runs of `make
-// chaos`.
+// TestSmoke is a short run with a fixed seed. It causes only faults that the product detects quickly (monkey.gentle).
+// It shows that the suite itself still works between two runs of `make chaos`.
 func TestSmoke(t *testing.T) {
 	if testing.Short() || *duration > 0 {
 		t.Skip("a run of its own takes half a minute")
@@ -43,7 +43,7 @@ func TestSmoke(t *testing.T) {
 	chaos(t, 1, 8*time.Second, true)
 }
 
-// cramped holds the groups and providers of the chaos suite. The providers never have room for all groups.
+// cramped holds the groups and providers of the chaos suite. The providers never have capacity for all groups.
 var cramped = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}

@@ -23,27 +23,32 @@ import (
 
 var (
 	crashes = flag.Int("crash", 0, "kills of the crash matrix, at least; 0: TestCrash is skipped")
-	crashed = flag.Bool("crash-short", false, "the crash matrix ends with these kills, and is not at all points")
+	crashed = flag.Bool("crash-short", false,
+		"a shorter crash test: it ends after the given number of kills, and does not cover all points")
 )
 
-// Number of points in one life at which a process may be killed. With more points, a life shows less about each point,
-// but fewer lives cover all points.
+// These constants are the numbers of points in one life of an instance at which a process may be killed. With more
+// points in a life, fewer lives cover all points, but a failure is harder to attribute to one point.
 const (
 	dealt      = 2
 	dealtShort = 4
 )
 
-// Kinds of lives in the matrix. In a failover life, the first provider refuses the objects that are made there.
+// These constants are the kinds of lives. In a failover life, the first provider refuses the objects that are made
+// there.
 const (
 	plain    = "plain"
 	failover = "failover"
 )
 
-// kindsOfLives has an entry for each fleet of the matrix. The processes of different fleets are killed independently.
+// kindsOfLives has an entry for each fleet: the kind of the fleet's lives. The processes of different fleets are
+// killed independently.
 var kindsOfLives = []string{plain, plain, plain, failover, failover, failover, failover, failover}
 
-// A worker or a gRPC server dies by SIGKILL before or after each observed side effect in the life of an instance, at
-// two side effects in each life. In each life the instance still reaches its Node, and the world is empty at the end.
+// TestCrash kills workers and gRPC servers with SIGKILL. Each side effect that was observed in the life of an
+// instance has two points: before the effect and after it. In each life a process is killed at up to two points, or
+// at up to four with -crash-short. Many lives together cover all points. In each life the instance still reaches its
+// Node, and the world is empty at the end.
 func TestCrash(t *testing.T) {
 	if *crashes <= 0 {
 		t.Skip("run make chaos SUITE=crash")
@@ -79,7 +84,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash is one run of the matrix.
+// crash is one run of TestCrash.
 type crash struct {
 	seed   uint64
 	matrix *failpoint.Matrix
@@ -148,7 +153,7 @@ func (c *crash) ended(fault *int) {
 	}
 }
 
-// roomy is a layout in which the instance always has room.
+// roomy is a layout in which there is always capacity for the instance.
 var roomy = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}

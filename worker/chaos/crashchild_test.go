@@ -39,7 +39,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Environment variables of a child process, which runs this test binary again as a worker or as a gRPC server.
+// These are the environment variables of a child process, which runs this test binary again as a worker or as a gRPC
+// server.
 const (
 	envRole      = "CRASH_ROLE"     // roleWorker or roleServer
 	envParent    = "CRASH_PARENT"   // URL of the gate for side effects; unset: no gate
@@ -138,8 +139,8 @@ func serve(ctx context.Context, t client.Client) error {
 	return grpcserver.Serve(ctx, listener, server, grpcserver.ServeOptions{})
 }
 
-// asker requests the parent's permission for each side effect. When the parent kills the child instead, it does not
-// answer.
+// asker requests the parent's permission for each side effect. If the parent kills the child, it does not answer the
+// request.
 type asker struct {
 	role, parent string
 	tasks        sync.Map // type of workflow or activity of each task from Temporal, by task token

@@ -18,9 +18,10 @@ const (
 	many   = 200              // instances on the dead provider
 	few    = 10               // instances of one visit to the healthy provider
 	beside = 45 * time.Second // duration of the visits to the healthy provider while the other provider is dead
-	// heldUpBy is the additional time, in seconds, that a visit may take while the other provider is dead. It applies to a
-	// machine on which a visit takes the time quick without a fault. On a busier machine everything takes longer, and the
-	// bound grows.
+	// A visit is the creation and removal of some nodes on the healthy provider. heldUpBy is the additional time, in
+	// seconds, that a visit may take while the other provider is dead. It applies to a machine on which a visit
+	// without a fault takes as long as the constant quick. On a busier machine everything takes longer, and the bound
+	// grows.
 	heldUpBy = 5.0
 	quick    = 2.0
 )
@@ -81,7 +82,7 @@ func (o *scenario) visit() (come, gone time.Duration) {
 	return come, gone
 }
 
-// alone returns the durations of some visits before any fault.
+// The method `alone` returns the durations of some visits before any fault.
 func (o *scenario) alone() (come, gone []time.Duration) {
 	o.t.Helper()
 	for range 5 {
@@ -91,8 +92,8 @@ func (o *scenario) alone() (come, gone []time.Duration) {
 	return come, gone
 }
 
-// beside makes visits for a while and requires that they are not delayed. It compares the medians, because other users
-// of the machine delay single visits.
+// beside makes visits for a while and requires that they are not delayed. It compares the medians, because
+// other users of the machine delay single visits.
 func (o *scenario) beside(come, gone []time.Duration) {
 	o.t.Helper()
 	var comes, goes []time.Duration
@@ -113,8 +114,8 @@ func (o *scenario) heldUp(what string, alone, is, slow float64, most time.Durati
 
 func median(of []time.Duration) float64 { return slices.Sorted(slices.Values(of))[len(of)/2].Seconds() }
 
-// settled waits until all instances of the group that CA wants are booked and have chosen a provider. The costs of the
-// start of a burst therefore do not count as an effect of the dead provider.
+// settled waits until the n instances that CA wants in the group are booked and have chosen a provider. The costs of
+// the start of a burst therefore do not count as an effect of the dead provider.
 func (o *scenario) settled(group string, n int) {
 	o.t.Helper()
 	instances := func() (booked, looking int, err error) {

@@ -36,7 +36,7 @@ type driver struct {
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
-	also   func(map[string]listing) []op // CA's wishes in addition to the random wishes
+	also   func(map[string]listing) []op // mutations in addition to the random mutations
 	// pictures holds the groups that a replica has listed since its process started. The replica must list them until the
 	// process ends (invariant I6).
 	pictures map[int]pictures
@@ -111,8 +111,8 @@ func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op)
 	return seen
 }
 
-// other returns the second of two servers when n is the first, and the reverse. When only one server exists, other
-// returns it.
+// The method `other` returns the index of the server that is not n. When only one server exists, the result is the
+// index of this server.
 func (d *driver) other(n int) int { return len(d.conns) - 1 - n }
 
 // refresh calls Refresh, the only call that may fail for lack of data.
@@ -203,8 +203,8 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 	return out, nil
 }
 
-// keeps records the groups that a replica lists. A replica lists a group from the time at which it first has data about
-// the group until its process ends.
+// keeps records the groups that a replica lists. From the time at which a replica first has data about a group, it
+// must list the group until its process ends.
 func (d *driver) keeps(n, life int, seen map[string]listing) error {
 	p := d.pictures[n]
 	if p.life != life || p.groups == nil {
@@ -366,7 +366,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 	return ops
 }
 
-// room reports whether the group has room for delta more units, as far as the model knows.
+// room reports whether delta more instances fit below the group's max, as far as the model knows.
 func (m *model) room(group string, delta int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -145,7 +145,8 @@ func (g *guard) String() string {
 	return fmt.Sprintf("%d nodes were Ready, and %.1fs were the longest time without a new one", g.ever, g.stall.Seconds())
 }
 
-// undone checks that the product was allowed to undo each undone attempt and to fail each failed peering.
+// undone checks each attempt that the product has undone, and each peering that has failed. Each must have an allowed
+// reason.
 func (o *scenario) undone() {
 	all, err := o.s.listAll(o.ctx)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// lasting lists the workflows that may run in an empty world. These are the entities.
+// lasting lists the workflows that may still run when no instance and no object of ours exists. These are the
+// entities.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
 // failing lists the workflows that may fail. These are peerings whose provider fails, and drivers that their group
@@ -79,9 +80,9 @@ func (s *stack) closed(ctx context.Context) error {
 	return nil
 }
 
-// forget replaces Temporal's timeout of a day. It ends scale-outs that wait for an answer that will never arrive,
-// because their group and their provider have forgotten them. A group forgets a scale-out only after an operator has
-// ended the group's workflow.
+// forget has the same effect as Temporal's timeout after a day. It ends scale-outs that wait for an answer that will
+// never arrive, because their group and their provider have forgotten them. A group forgets a scale-out only after an
+// operator has ended the group's workflow.
 func (r *run) forget(ctx context.Context) (ended int) {
 	all, err := r.s.listAll(ctx)
 	if err != nil {
@@ -126,9 +127,12 @@ func TestScaleOutMayFailOnlyWhenEachProviderFailed(t *testing.T) {
 	three := []string{"p1", "p2", "p3"}
 	for message, want := range map[string]bool{
 		"NoCapacity: no provider for group red: p1: full": true,
-		"Refused: provider p2 says: no; then no provider for group red: p1: it failed this instance before; " +
-			"p2: it failed this instance before; file: offer p3: identify provider of p3.kubeconfig: unreachable": true,
-		"Refused: provider p3: no; then no provider for group red: p1: it failed this instance before; p2: full": false,
+		"Refused: provider p2 says: no; then no provider for group red: p1: an attempt of this instance on this provider " +
+			"has failed; " +
+			"p2: an attempt of this instance on this provider has failed; file: offer p3: identify provider of " +
+			"p3.kubeconfig: unreachable": true,
+		"Refused: provider p3: no; then no provider for group red: p1: an attempt of this instance on this provider " +
+			"has failed; p2: full": false,
 		"Refused: p1: p2: p3: no":    false,
 		"Internal: p1: ; p2: ; p3: ": false,
 		"":                           false,
@@ -142,8 +146,8 @@ func TestScaleOutMayFailOnlyWhenEachProviderFailed(t *testing.T) {
 	}
 }
 
-// histories checks every run: a defect has failed no run, no task fails repeatedly, and each run replays. It returns
-// the number of runs and the number of runs that continued as new.
+// histories checks every run: no run has failed because of a defect, no task fails repeatedly, and each run replays.
+// It returns the number of runs and the number of runs that continued as new.
 func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (runs, continued int, err error) {
 	all, err := s.listAll(ctx)
 	if err != nil {

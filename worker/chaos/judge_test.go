@@ -99,7 +99,7 @@ func TestModelDetectsBrokenPromises(t *testing.T) {
 	require.Contains(t, m.verdict()[1], "I6")
 }
 
-// Two growths have an unknown outcome. Either growth may have created new units.
+// Two growths have an unknown outcome. Either growth may have created the new instances.
 func TestModelExplainsUnitsByLostCalls(t *testing.T) {
 	for _, c := range []struct{ extra, left, lost int }{{2, 0, 2}, {1, 0, 2}, {3, 0, 1}, {4, 1, 1}, {0, 0, 3}} {
 		g := &groupModel{}
@@ -157,7 +157,7 @@ func TestGuardDetectsForbiddenChanges(t *testing.T) {
 	}
 }
 
-// The undo of an attempt, and the failure of a peering, are defects unless the provider is sick.
+// The undo of an attempt, and the failure of a peering, are defects if the provider is healthy.
 func TestGuardReportsUnexplainedUndo(t *testing.T) {
 	g := newGuard()
 	g.nodes["lca-std-t0-1-1"], g.nodes["lca-std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// model holds the states that CA may assume, by the answers to its calls and by the listings that it has read. A
-// listing that contradicts the model is a violation.
+// model holds the states that CA may assume. It derives them from the answers to CA's calls, and from the listings
+// that CA has read. A listing that contradicts the model is a violation.
 type model struct {
 	mu         sync.Mutex
 	began      time.Time
@@ -55,7 +55,8 @@ type instance struct {
 	released                        bool // DeleteNodes was answered with OK
 	maybe                           bool // DeleteNodes was called, and its answer was lost
 	touched                         bool // the monkey has deleted its objects, so the instance may be lost
-	// The group began a new epoch without the instance. It adopts the instance when the instance's driver reports.
+	// The field away reports that the group has begun a new epoch without the instance. The group adopts the instance
+	// when the instance's driver reports.
 	away bool
 	back bool // the group has adopted the instance
 }
@@ -137,7 +138,8 @@ func (m *model) temporalUp() {
 	m.upAt, m.ups = time.Now(), m.ups+1
 }
 
-// ending records that the monkey ends the group's workflow. Units whose creation has not begun may be gone afterwards.
+// ending records that the monkey ends the group's workflow. Instances whose creation has not begun may be gone
+// afterwards.
 func (m *model) ending(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +147,7 @@ func (m *model) ending(group string) {
 	m.groups[group].endedAt = time.Now()
 }
 
-// forgets reports whether the group of a scale-out may have forgotten it.
+// forgets reports whether the group of a scale-out may have forgotten the scale-out.
 func (m *model) forgets(workflow string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +194,8 @@ func (m *model) touch(name string) {
 	}
 }
 
-// listed returns the name of an instance that is being created, or that is being released when leaving is set, or "".
+// listed returns the name of an instance that is being created. If leaving is true, it returns the name of an
+// instance that is being released. It returns "" if no such instance exists.
 func (m *model) listed(n int, leaving bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,7 +240,7 @@ func (m *model) did(o op, known bool, deadline time.Time) {
 }
 
 // see checks a replica's listing against the model, after a successful Refresh or after an answered mutation. settled
-// reports whether the replica has found out the outcomes of the mutations whose answers were lost.
+// reports whether the replica knows the outcomes of the mutations whose answers were lost.
 func (m *model) see(v listing, server, life int, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,7 +279,7 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 		if i.counts {
 			n++
 		}
-		// CA may have grown the group in the meantime, and the objects that exist decide.
+		// An adopted instance may exceed max, because CA may have grown the group before the adoption.
 		if known := g.instances[i.name]; known != nil && i.counts && (known.away || known.back) {
 			most++
 		}
@@ -293,7 +296,8 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	}
 }
 
-// reborn begins a new epoch of the group. Units that were Pending are gone, and unfinished units may have any state.
+// reborn begins a new epoch of the group. Instances that were Pending are gone, and unfinished instances may have any
+// state.
 func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 	if v.epoch < g.epoch {
 		bad("I6: its epoch goes back from %s", g.epoch)
@@ -364,7 +368,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 				sure = false
 			case i.touched && i.running:
 			case i.running:
-				bad("I4: %s was running and leaves, and nobody asked it back", now.name)
+				bad("I4: %s was running and is being removed, but CA has not released it", now.name)
 			default:
 				left++
 			}
@@ -381,7 +385,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 		case i.maybe:
 			sure = false
 		case i.running, i.failed && g.shrunk == 0 && !m.hours:
-			bad("I2, I3: %s has vanished, and nobody asked it back", name)
+			bad("I2, I3: %s no longer exists, and no operation released it", name)
 		default:
 			left++
 		}
@@ -390,8 +394,9 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	m.explain(g, fresh, left, sure, bad)
 }
 
-// byLost explains as many units as possible by growths with an unknown outcome. Each such growth took effect completely
-// or not at all. byLost forgets the growths that it has used, and returns the number of units without an explanation.
+// byLost gets the number of instances that no answered call explains. A growth whose outcome is unknown took effect
+// completely or not at all. byLost explains as many of the instances as possible by such growths, and forgets these
+// growths. It returns the number of instances without an explanation.
 func (g *groupModel) byLost(extra int) int {
 	best, sum, most := 0, 0, 0
 	for set := range 1 << min(len(g.lost), 12) {
@@ -410,7 +415,7 @@ func (g *groupModel) byLost(extra int) int {
 	return extra - sum
 }
 
-// explain checks the number of new and removed units against CA's calls.
+// explain checks the number of new and removed instances against CA's calls.
 func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(string, ...any)) {
 	extra := fresh - g.grown
 	if extra < 0 {
@@ -423,7 +428,7 @@ func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(stri
 		extra, g.may = extra-use, g.may-use
 	}
 	if extra > 0 {
-		bad("I4, I7: %d units came that nobody asked for", extra)
+		bad("I4, I7: %d instances exist that CA has not requested", extra)
 	}
 	if g.shrunk > 0 && sure && left == 0 {
 		bad("I4: DecreaseTargetSize was answered with OK, and nothing leaves")
@@ -435,7 +440,7 @@ func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(stri
 		}
 	}
 	if left > allowed {
-		bad("I4: %d units left that nobody asked back", left-allowed)
+		bad("I4: %d instances are gone that CA has not released", left-allowed)
 	}
 	for n := 0; left > g.shrunk && n < len(g.lost); n++ {
 		if g.lost[n].kind == "shrink" {

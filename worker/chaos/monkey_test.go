@@ -24,7 +24,8 @@ type monkey struct {
 	// versioned excludes resets. With versioned workers, Temporal 1.29.1 sometimes never delivers the task of a run that
 	// was reset.
 	versioned bool
-	// gentle excludes faults of Temporal and of the workflows, because the product detects their loss only after minutes.
+	// gentle excludes faults of Temporal and of the workflows, because the product detects the loss of a workflow
+	// only after minutes.
 	gentle bool
 }
 
@@ -43,7 +44,8 @@ type act struct {
 	do     func(ctx context.Context) (what string, ok bool)
 }
 
-// run causes faults until the context ends, and then repairs the remaining faults. The repairs use the context after.
+// run causes faults until the context ends, and then repairs the remaining faults. The repairs use the context
+// `after`.
 func (k *monkey) run(ctx, after context.Context) {
 	acts := slices.DeleteFunc(k.acts(), func(a act) bool { return a.rough && k.gentle })
 	total := 0
@@ -171,7 +173,7 @@ func (k *monkey) stop(p *process) (string, bool) {
 	return p.name, true
 }
 
-// strand stops all workers for longer than CA waits for an answer.
+// strand stops all workers for 3 to 12 s. CA waits 5 s for an answer.
 func (k *monkey) strand(context.Context) (string, bool) {
 	wait := k.between(3*time.Second, 12*time.Second)
 	for _, p := range k.s.workers {
@@ -220,15 +222,15 @@ func (k *monkey) knob(ctx context.Context) (string, bool) {
 	return p + " " + what, true
 }
 
-// edit changes the world, unless a stopped process holds its lock.
+// edit changes the world. It returns false if a stopped process holds the world's lock.
 func (k *monkey) edit(ctx context.Context, do func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return do(ctx) == nil
 }
 
-// delete removes an object of a running instance. In each group it deletes the objects of one instance at a time,
-// because a group does not accept for five minutes that several Ready instances are gone at the same time.
+// delete removes an object of a running instance. In each group it deletes the objects of one instance at a time:
+// when several Ready instances are gone at the same time, a group waits five minutes before it counts them as lost.
 func (k *monkey) delete(ctx context.Context) (string, bool) {
 	kind, n := k.rng.IntN(3), k.rng.IntN(8)
 	name := k.m.victim(n)

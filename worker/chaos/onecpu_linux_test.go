@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oneCPU restricts all processes to one of two CPUs in the middle of a burst.
+// oneCPU runs all processes on two CPUs, and restricts them to one CPU in the middle of a burst.
 func oneCPU(t *testing.T) {
 	var all, two, one unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &all))

@@ -40,7 +40,8 @@ func (s *stack) stamps() error {
 	return nil
 }
 
-// healthy checks the invariants that no fault may break: the stamps, and that no process ends unless the test ends it.
+// healthy checks the invariants that hold during faults, too: the stamps are correct, and processes end only when the
+// test ends them.
 func (s *stack) healthy(m *model) {
 	if err := s.stamps(); err != nil {
 		m.violate("%v", err)
@@ -80,9 +81,9 @@ func (s *stack) whole(seen map[string]listing) error {
 	return nil
 }
 
-// rest repeats CA's loop with the same wishes until nothing changes any more. It fails after the limit. A group misses
-// a terminated scale-out only after two minutes, and the next scale-out may use its whole budget. With help, an
-// operator retries the cancelled steps.
+// rest repeats CA's loop with the same wanted sizes until nothing changes any more. It fails after the limit. A group
+// detects a terminated scale-out only after two minutes, and the next scale-out may use its whole budget. If help is
+// true, rest retries the cancelled steps, as an operator would.
 func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error {
 	var retried time.Time
 	return until(ctx, limit, func() error {
@@ -103,7 +104,8 @@ func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error
 	})
 }
 
-// retry makes the product continue the steps that an operator has cancelled and that wait for an operator.
+// retry sends the signal retry to each group, as an operator would. The steps that an operator has cancelled wait for
+// this signal, and continue after it.
 func (d *driver) retry(ctx context.Context) error {
 	for group := range d.s.groups {
 		err := d.s.api.SignalWorkflow(ctx, workflows.NodeGroupID(group), "", workflows.SignalRetry, nil)
@@ -115,7 +117,7 @@ func (d *driver) retry(ctx context.Context) error {
 	return nil
 }
 
-// asked returns deletions of all instances for which meant returns true.
+// asked returns deletions of all instances for which the function `meant` returns true.
 func asked(seen map[string]listing, meant func(listed) bool) []op {
 	var ops []op
 	for id, v := range seen {
@@ -167,8 +169,8 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// keptAtMost bounds the time for which a peering without holds may be kept: five minutes after a recovery, or after it
-// was found in use.
+// keptAtMost bounds the time for which a peering without holds may be kept: five minutes after a recovery, or after
+// the provider found the peering in use.
 const keptAtMost = 5*time.Minute + 30*time.Second
 
 // providers returns the number of peerings that are kept without a hold. A provider removes such a peering minutes

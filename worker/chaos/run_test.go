@@ -43,7 +43,7 @@ func newRun(ctx context.Context, t *testing.T, with uint64, l layout) *run {
 	return runOn(ctx, t, with, newStack(ctx, t, dir, path, l))
 }
 
-// runOn is newRun on a stack whose processes already run.
+// runOn is like newRun, but uses a stack whose processes already run.
 func runOn(ctx context.Context, t *testing.T, with uint64, s *stack) *run {
 	t.Helper()
 	r := &run{t: t, seed: with, dir: s.dir, s: s}

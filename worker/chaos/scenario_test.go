@@ -34,16 +34,18 @@ type scenario struct {
 	back map[string]bool // instances that CA wants to release
 }
 
-// Limits of one step of a scenario on a machine with little free time, and of a whole scenario.
+// stepLimit bounds one step of a scenario, and is long enough for a busy machine. scenarioLimit bounds a whole
+// scenario.
 const (
 	stepLimit     = 3 * time.Minute
 	scenarioLimit = 15 * time.Minute
 )
 
-// class is a group with its budgets, such as "join: 30s", where they differ from the defaults.
+// class is a group. budgets contains only the budgets that differ from the defaults, such as "join: 30s".
 type class struct{ id, budgets string }
 
-// wide returns groups with room for all instances. Each group has its own providers, the lenders.
+// wide returns groups whose providers have capacity for all instances. lenders are the providers of all groups. A
+// group uses only those providers whose label has the group's id.
 func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Provider) layout {
 	l := layout{most: map[string]int{}, workers: workers, delays: delays, flags: []string{"--slots", "50"},
 		providers: lenders}
@@ -58,13 +60,13 @@ func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Pr
 	return l
 }
 
-// lender returns a provider with room for this number of a group's nodes.
+// lender returns a provider with capacity for this number of a group's nodes.
 func lender(name, group string, price float64, room int) simworld.Provider {
 	return simworld.Provider{Name: name, Offer: fmt.Sprintf("labels: {for: %s}, price: %g, lingerSeconds: 0, lendable: "+
 		"{cpu: %d, memory: %dGi, pods: %d}", group, price, room, room, 110*room)}
 }
 
-// standard returns one group with three equal providers. Together they have room for twice the largest burst.
+// standard returns one group with three equal providers. Together they have capacity for twice the largest burst.
 func standard(workers int) layout {
 	return wide(workers, work, []class{{id: "std"}}, lender("p1", "std", 1, 100), lender("p2", "std", 1, 100),
 		lender("p3", "std", 1, 100))
@@ -97,8 +99,8 @@ func newScenario(t *testing.T, l layout) *scenario {
 	return o
 }
 
-// decide returns CA's next mutations. It grows each group to the wanted size, releases the instances in back while they
-// still count, and deletes failed instances.
+// decide returns CA's next mutations. It grows each group to the wanted size and deletes failed instances. It
+// releases each instance in o.back, and repeats the release as long as the instance counts.
 func (o *scenario) decide(seen map[string]listing) []op {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +130,7 @@ func (o *scenario) grow(group string, n int) {
 	o.want[group] += n
 }
 
-// content sets the size that CA wants for the group to the group's present size.
+// After a call of content, CA no longer grows the group.
 func (o *scenario) content(group string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,7 +187,7 @@ func (o *scenario) ready(group string, n int) {
 	})
 }
 
-// until waits until the world meets the condition. A violation during the wait ends the test.
+// The method `until` waits until the world meets the condition. A violation during the wait ends the test.
 func (o *scenario) until(what string, check func(*sim.State) error) {
 	o.t.Helper()
 	err := until(o.ctx, stepLimit, func() error {
@@ -207,7 +209,7 @@ func (o *scenario) pause(d time.Duration) {
 	require.True(o.t, wait.For(o.ctx, d), "the scenario's time is up")
 }
 
-// finish waits, without any help, until nothing changes any more, and then makes all checks.
+// finish waits until nothing changes any more, and then makes all checks. It does not retry cancelled steps.
 func (o *scenario) finish() {
 	o.t.Helper()
 	o.stop()

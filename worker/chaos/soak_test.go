@@ -83,8 +83,8 @@ type soak struct {
 var soaking = layout{groups: groupsAt(0), most: map[string]int{"red": 4, "blue": 4, "green": 2},
 	providers: cramped.providers, delays: cramped.delays}
 
-// groupsAt returns the config of an hour. The max of the group blue changes, and the group green exists half of the
-// time.
+// groupsAt returns the config for the given hour of the test. The max of the group blue changes, and the group green
+// exists half of the time.
 func groupsAt(hour int) string {
 	text := strings.Replace(cramped.groups, "{id: blue, min: 0, max: 3}",
 		fmt.Sprintf("{id: blue, min: 0, max: %d, budgets: {drain: %ds}}", 3+hour%2, 5+hour%3), 1)
@@ -164,7 +164,7 @@ func (s *soak) hour(ctx context.Context, hour int) {
 	var old []*process
 	if hour > 0 && hour%upgradeEvery == 0 && hour <= *soaked/2 {
 		s.upgrades++
-		if old = s.work(ctx); s.upgrades%2 == 0 { // a power cut; otherwise a clean end when the hour ends
+		if old = s.work(ctx); s.upgrades%2 == 0 { // kill the old workers; other upgrades end them after the hour
 			for _, p := range old {
 				p.kill()
 			}
@@ -201,7 +201,8 @@ func (s *soak) reload(hour int) {
 	s.reloads++
 }
 
-// wishes makes CA grow green while the config has this group, and release its instances otherwise.
+// wishes makes CA grow the group green while the config contains it. Otherwise CA releases the instances of this
+// group.
 func (s *soak) wishes(seen map[string]listing) []op {
 	v, ok := seen["green"]
 	switch {

@@ -20,7 +20,8 @@ type sizes struct {
 	instances      int   // number of instances in that memo
 }
 
-// Bounds of the sizes. A run continues as new at 2,000 events; a burst of signals can exceed this number.
+// These constants bound the size of a history. A run continues as new at 2,000 events, but a burst of signals can
+// exceed this number.
 const (
 	mostEvents = 5_000
 	mostBytes  = 10 << 20
@@ -88,7 +89,8 @@ func (z sizes) memos(start sizes) string {
 	return fmt.Sprintf("%d->%d bytes,nodes:%d->%d", start.memo, z.memo, start.instances, z.instances)
 }
 
-// bounded checks that no size grows from hour to hour. A day may add noise, but not an amount for each hour.
+// bounded checks that no size grows from hour to hour. Over a day, a size may grow by a small fixed amount, but not
+// by an amount for each hour.
 func (m *model) bounded(start, end sizes) {
 	most := func(what string, is, most int64) {
 		if is > most {

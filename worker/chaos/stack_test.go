@@ -115,7 +115,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// died reports whether the process ended without the test.
+// died reports whether the process ended although the test did not end it.
 func (p *process) died() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,7 +247,7 @@ func (s *stack) connect(ctx context.Context, t *testing.T, address string) {
 	require.NoError(t, until(ctx, 3*time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
 }
 
-// answers returns an error unless Temporal serves the namespace.
+// answers returns an error if Temporal does not serve the namespace.
 func (s *stack) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -266,7 +266,7 @@ func build(ctx context.Context, t *testing.T, dir string) string {
 	return path
 }
 
-// until calls check until it succeeds; after the limit it returns check's last error.
+// The function `until` calls check until it succeeds; after the limit it returns check's last error.
 func until(ctx context.Context, limit time.Duration, check func() error) error {
 	return testkit.Poll(ctx, limit, 50*time.Millisecond, func(context.Context) error { return check() })
 }

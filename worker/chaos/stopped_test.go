@@ -11,13 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// burst is the number of nodes that CA wants concurrently. some is the number of Ready nodes at the time of the fault.
+// burst is the number of nodes that CA requests at the same time. The constant some is the number of Ready nodes at
+// the time of the fault.
 const (
 	burst = 150
 	some  = 30
 )
 
-// work holds the durations of the backend's verbs in a burst.
+// work holds the durations of the backend's operations in a burst.
 var work = sim.Delays{Peer: 300 * time.Millisecond, Join: 3 * time.Second, Leave: 200 * time.Millisecond,
 	Unpeer: 200 * time.Millisecond}
 
@@ -48,7 +49,8 @@ func workerStopped(t *testing.T) {
 	}
 }
 
-// stops stops a process while it does not hold the lock of the simulated world. A real cluster has no such lock.
+// stops sends SIGSTOP to a process while this process does not hold the lock of the simulated world. A real cluster
+// has no such lock.
 func (o *scenario) stops(p *process) {
 	o.t.Helper()
 	require.NoError(o.t, o.s.world.Edit(o.ctx, func(*sim.State) error {

@@ -4,8 +4,9 @@
 // Events can be recorded before the Node exists and after its deletion. The involved object of all other Events is the
 // ConfigMap of the market.
 //
-// Events are best effort. A full queue drops new Events, at most a few requests a second are sent to the API server,
-// and client-go limits a burst of Events about one object and combines similar Events into one with a count.
+// Events are best effort. A full queue drops new Events. The recorder sends at most a few requests per second to the
+// API server. client-go limits a burst of Events about one object, and combines similar Events into one Event with a
+// count.
 package events
 
 import (
@@ -27,13 +28,13 @@ import (
 // Component is the source of the Events.
 const Component = "liqo-autoscaler"
 
-// These constants limit the requests to the API server: the rate a second, and the burst.
+// These constants limit the requests to the API server: the rate per second, and the burst.
 const (
 	qps   = 5
 	burst = 25
 )
 
-// These constants limit the Events about one object: the burst, and the rate a second after the burst.
+// These constants limit the Events about one object: the burst, and the rate per second after the burst.
 const (
 	objectBurst = 25
 	objectQPS   = 1.0 / 60
@@ -87,8 +88,8 @@ func (r recorder) Record(n activities.Event) {
 
 const kindNode = "Node"
 
-// once writes an Event about a Node only once, even if many workers record it repeatedly. Its name for the Event
-// consists of Node and reason, so the API server refuses a second one. Each reason occurs at most once in an attempt.
+// once writes an Event about a Node only once, even if many workers record it repeatedly. It names the Event by Node
+// and reason, so the API server refuses a second Event. Each reason occurs at most once in an attempt.
 type once struct{ record.EventSink }
 
 // Create implements record.EventSink.
@@ -99,8 +100,8 @@ func (o once) Create(e *corev1.Event) (*corev1.Event, error) {
 	return o.EventSink.Create(e)
 }
 
-// Patch implements record.EventSink, which calls it to raise the count of a repeated Event. It ignores Events about a
-// Node.
+// Patch implements record.EventSink. client-go calls it to increase the count of a repeated Event. Patch ignores
+// Events about a Node.
 func (o once) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	if e.InvolvedObject.Kind == kindNode {
 		return e, nil

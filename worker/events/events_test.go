@@ -31,7 +31,7 @@ func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []cor
 	return list.Items
 }
 
-// until waits for an Event with the reason. At that time all earlier Events have been processed.
+// The function `until` waits for an Event with the reason. At that time all earlier Events have been processed.
 func until(t *testing.T, kube kubernetes.Interface, namespace string, reason activities.Reason) []corev1.Event {
 	t.Helper()
 	var found []corev1.Event
@@ -94,8 +94,8 @@ func TestEventWithoutANodeIsAboutTheMarket(t *testing.T) {
 	require.Len(t, until(t, kube, "", activities.ReasonNodeReady), 1, "without a market only Nodes have Events")
 }
 
-// A burst of failures leads to a few Events and a few more requests. The recorder first combines equal failures, and
-// then drops them.
+// A burst of failures leads to a few Events and a few more requests. client-go's recorder combines similar failures
+// into one Event with a count. After 25 requests about one object it drops most further failures.
 func TestBurstOfFailuresLeadsToFewEvents(t *testing.T) {
 	kube := fake.NewClientset()
 	shown := events.New(t.Context(), kube, market)

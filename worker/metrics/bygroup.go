@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// byGroup registers a gauge with one series for each node group. It calls read at each scrape.
+// byGroup registers a gauge with one series for each node group. It calls the function `read` at each scrape.
 func byGroup(reg prometheus.Registerer, name, help string, read func() map[string]int) error {
 	desc := prometheus.NewDesc(registry.Namespace+name, help, []string{"group"}, nil)
 	return reg.Register(collector{[]*prometheus.Desc{desc}, func(out chan<- prometheus.Metric) {

@@ -28,7 +28,7 @@ type Clocks struct {
 	ahead map[string]time.Duration
 }
 
-// Set saves a measured difference; ahead is negative when this process's clock is behind.
+// Set saves a measured difference. The parameter ahead is negative if this process's clock is behind the other clock.
 func (c *Clocks) Set(of string, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *Clocks) Ahead() map[string]time.Duration {
 	return maps.Clone(c.ahead)
 }
 
-// Register registers the metric of the differences.
+// Register registers the metric of the clock differences.
 func (c *Clocks) Register(reg prometheus.Registerer) error {
 	return reg.Register(collector{[]*prometheus.Desc{descClock}, func(out chan<- prometheus.Metric) {
 		for of, ahead := range c.Ahead() {

@@ -1,9 +1,9 @@
 // Package metrics defines Prometheus metrics of the worker: of steps, scale-outs, providers, pods, the observer and the
 // Temporal SDK. The gRPC server defines its metrics of node groups itself.
 //
-// Names begin with liqo_autoscaler_, units are base units. Each label has a bounded set of values: steps, codes,
-// groups, and at most MaxProviders providers. No label names an instance. The caller passes the registry; the package
-// has no global registry.
+// Names begin with liqo_autoscaler_, and values are in base units. Each label has a bounded set of values: steps,
+// codes, groups, and at most MaxProviders providers. No label names an instance. The caller passes the registry; the
+// package has no global registry.
 package metrics
 
 import (

@@ -20,9 +20,9 @@ var (
 			"node group, by verdict.", []string{"provider", "verdict"}, nil)
 )
 
-// NewPods registers the metrics of pods that do not run on their virtual nodes. It calls read at each scrape. read
-// returns false when another worker has run the observer's last rounds; then no series are exported. A provider without
-// such pods has no series.
+// NewPods registers the metrics of pods that do not run on their virtual nodes. It calls the function `read` at each
+// scrape. The function returns false when another worker has run the observer's last rounds; then no series are
+// exported. A provider without such pods has no series.
 func NewPods(reg prometheus.Registerer, read func(now time.Time) ([]observer.PodsWaiting, bool)) error {
 	type counts map[boundpod.Verdict]observer.PodsWaiting
 	return reg.Register(collector{[]*prometheus.Desc{descPods, descOverdue}, func(out chan<- prometheus.Metric) {

@@ -22,10 +22,11 @@ var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 		"cluster's Liqo id made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. read returns
-// each provider's condition from the observer's last round in this worker, and "" for a healthy provider. It returns
-// nil when other workers have run the last rounds; then nothing is exported. Each provider has one series for each
-// possible condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
+// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. The function
+// `read` returns each provider's condition from the observer's last round in this worker, and "" for a healthy
+// provider. It returns nil when other workers have run the last rounds; then nothing is exported. Each provider has
+// one series for each possible condition, with the value 0 or 1. A provider without leftovers has no series for
+// leftovers.
 func NewConditions(reg prometheus.Registerer, read func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {
@@ -69,7 +70,8 @@ var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_ex
 		"absent if it has no expiry.", []string{"provider"}, nil)
 
 var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late_timestamp_seconds",
-	"Time by which these credentials should have been renewed: a third of their life, or 14 days, before they expire.",
+	"Time by which these credentials should have been renewed: a third of their lifetime before they expire, but at most "+
+		"14 days before.",
 	[]string{"provider"}, nil)
 
 // NewExpiry registers the metrics of the expiry of the providers' credentials.

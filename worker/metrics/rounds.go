@@ -10,7 +10,7 @@ import (
 var (
 	descRound = prometheus.NewDesc(registry.Namespace+"_observer_last_round_timestamp_seconds",
 		"When the last complete round of the observer began in this worker; 0 when none was complete. One worker of a hub "+
-			"runs the rounds, so the highest value counts. A paused observer counts as complete.", nil, nil)
+			"runs the rounds, so the highest value counts. A round during a pause of the observer also counts.", nil, nil)
 	descTook = prometheus.NewDesc(registry.Namespace+"_observer_last_round_duration_seconds",
 		"How long the last complete round of this worker took.", nil, nil)
 	descUnread = prometheus.NewDesc(registry.Namespace+"_observer_unread_entities",

@@ -14,14 +14,14 @@ import (
 )
 
 // scaleOutSeconds holds the bounds of the buckets of scale-outs, in seconds. A node takes between a second (with an
-// existing peering) and the quarter of an hour for which Cluster Autoscaler waits. Adjacent bounds differ by about a
-// third, so a quantile is wrong by a third at most.
+// existing peering) and a quarter of an hour, after which Cluster Autoscaler gives up. From 6 s on, adjacent bounds
+// differ by about a third, so a quantile is wrong by about a third at most.
 var scaleOutSeconds = []float64{1, 2, 4, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 130, 170, 225, 300, 400, 530, 700,
 	900}
 
 // ScaleOuts measures the time from the booking of an instance until its scale-out ends, by the outcome: Ready, or the
-// failure code. Both times come from the workflow's clock. A scale-out that its group stopped has no outcome and is not
-// counted; neither is a run that an operator reset.
+// failure code. The times of booking and end come from the workflow's clock. A scale-out that its group stopped has no
+// outcome and is not counted. A run that an operator reset is not counted, either.
 type ScaleOuts struct {
 	interceptor.InterceptorBase
 	duration *prometheus.HistogramVec

@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// TestScaleOutDuration checks that a scale-out is measured from its booking to its end, by its outcome. Nothing is
-// measured for a scale-out without an outcome, or for other workflows.
+// TestScaleOutDuration checks that the metric contains the time from the booking of a scale-out to its end, labelled
+// with the outcome. Nothing is measured for a scale-out without an outcome, or for other workflows.
 func TestScaleOutDuration(t *testing.T) {
 	failed := workflows.Outcome{Phase: fleet.Failed, Code: fleet.CodeNoCapacity}
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// These constants are the codes of a step's end in addition to fleet.Codes.
+// A step ends with one of these codes or one of fleet.Codes.
 const (
 	// OK means that the step has reached its goal.
 	OK = "OK"
@@ -63,7 +63,7 @@ func NewSteps(reg prometheus.Registerer, clocks *Clocks) (*Steps, error) {
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: registry.Namespace, Name: "step_failures_total",
-			Help: "Runs of a step that did not succeed, by code. Each retry counts; a run that is cancelled counts as Timeout.",
+			Help: "Runs of a step that did not succeed, by code. Each retry counts. A cancelled run has the code Timeout.",
 		}, []string{"step", "code"}),
 		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: registry.Namespace, Name: "provider_failures_total",
@@ -95,8 +95,8 @@ type measured struct {
 	steps *Steps
 }
 
-// ExecuteActivity implements interceptor.ActivityInboundInterceptor. It does not recover a panic of the activity, and
-// counts it as Internal.
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor. It counts a panic of the activity as Internal,
+// and does not recover the panic.
 func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
 	info := activity.GetInfo(ctx)
 	step, began := info.ActivityType.Name, time.Now()

@@ -29,8 +29,9 @@ func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHan
 	}), nil
 }
 
-// sdkView reduces the size of a scrape. It removes the SDK's labels of workflow and activity from calls, and drops the
-// additional metric of each call's attempts.
+// sdkView reduces the size of a scrape. It keeps only four labels of the metrics of requests to Temporal
+// (temporal_request* and temporal_long_request*). It drops the additional metrics that the SDK has for the attempts of
+// a request (*_attempt).
 func sdkView(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 	s := sdkmetric.Stream{Name: i.Name, Description: i.Description, Unit: i.Unit,
 		AttributeFilter: attribute.NewDenyKeysFilter("client_name")}

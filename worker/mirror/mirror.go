@@ -21,7 +21,7 @@ import (
 
 // These constants bound the requests to the API server.
 const (
-	// writesEachSecond bounds the writes of a mirror.
+	// writesEachSecond bounds the rate at which a mirror writes.
 	writesEachSecond = 5
 	// requestBound limits one request.
 	requestBound = 10 * time.Second
@@ -112,7 +112,7 @@ func (m *Mirror) Run(ctx context.Context) {
 	}
 }
 
-// await waits for a change, at most for the duration most. It returns false when ctx has ended.
+// await waits for a change, for at most the duration `most`. It returns false when ctx has ended.
 func await(ctx context.Context, changed <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -180,8 +180,8 @@ func (w *writer) list(ctx context.Context) error {
 	return nil
 }
 
-// refresh computes the wanted objects if the data has changed, and otherwise every listEvery, because costs depend on
-// the hour.
+// refresh computes the wanted objects when the data has changed. It also computes them when the last computation is
+// older than listEvery, because costs depend on the time.
 func (w *writer) refresh() error {
 	s, version := w.newest()
 	now := time.Now()
@@ -234,8 +234,8 @@ func (w *writer) reconcile(ctx context.Context, key Key) error {
 	return nil
 }
 
-// differs reports whether an object must be written, and returns the object to write; nil means that the object must be
-// deleted.
+// differs reports whether an object must be written or deleted. It returns the object to write, or nil if the object
+// must be deleted.
 func (w *writer) differs(key Key) (next *Object, differs bool) {
 	have, exists := w.known[key]
 	status, wanted := w.want.status[key]
@@ -254,7 +254,7 @@ func (w *writer) differs(key Key) (next *Object, differs bool) {
 	return &have, true
 }
 
-// write sends one request: it deletes the object if next is nil, and applies next otherwise.
+// write sends one request: it deletes the object if next is nil. Otherwise it calls Apply with next.
 func (w *writer) write(ctx context.Context, key Key, next *Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestBound)
 	defer cancel()

@@ -103,7 +103,7 @@ func (a *api) get(t *testing.T, of schema.GroupVersionResource, name string) *un
 	return o.(*unstructured.Unstructured)
 }
 
-// runs runs the mirror of a hub until the test ends.
+// runs starts the mirror of a hub, which ends with the test.
 func (a *api) runs(t *testing.T, hub string) *mirror.Mirror {
 	t.Helper()
 	m := mirror.New(mirror.Cluster{Client: a, Namespace: namespace, Hub: hub},
@@ -345,7 +345,8 @@ func TestForeignObjectsStay(t *testing.T) {
 	})
 }
 
-// Without the CRDs, or without the permission to use them, the mirror tries again every few minutes. It logs this once.
+// Without the CRDs, or without the permission to use them, the mirror tries again every few minutes. The mirror logs
+// the error once.
 func TestMirrorRetriesWithoutCRDs(t *testing.T) {
 	for name, err := range map[string]error{
 		"absent": &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: 404,

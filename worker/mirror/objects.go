@@ -46,7 +46,7 @@ type Object struct {
 	// UID, Version and Generation are the uid, resourceVersion and generation of the object's metadata.
 	UID, Version string
 	Generation   int64
-	// Status is the whole content, in the form of unstructured objects.
+	// Status is the whole content of the status, in the form that unstructured objects use.
 	Status map[string]any
 }
 

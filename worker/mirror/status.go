@@ -73,7 +73,7 @@ const maxWords = 500
 // interval every round would write every group with a cost.
 const costsEvery = time.Hour
 
-// statusOfGroup returns the content for the group g. Several groups may share one account with a limit of spending, so
+// statusOfGroup returns the content for the group g. Several groups may share one account with a spending limit, so
 // statusOfGroup also needs all groups, and the costs of ended groups.
 func statusOfGroup(g fleet.Snapshot, all []fleet.Snapshot, ended []money.Spent, now time.Time) groupStatus {
 	hour := now.Truncate(costsEvery)
@@ -214,7 +214,8 @@ func amountsOf(list corev1.ResourceList) amounts {
 	return amounts{list.Cpu().String(), list.Memory().String()}
 }
 
-// priceOf returns the price of one node for an hour, or else the prices of the single resources.
+// priceOf returns the price of one node for an hour. If the offer has no such price, it returns the prices of the
+// single resources.
 func priceOf(o market.Offer) string {
 	if o.Price > 0 {
 		return decimal(o.Price)

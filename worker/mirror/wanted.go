@@ -32,7 +32,7 @@ type wanted struct {
 	status map[Key]map[string]any
 	// stays marks the objects of groups that the observer could not read. These objects are neither written nor deleted.
 	stays map[Key]bool
-	// whole marks the kinds for which status is complete, so that other objects of the kind are deleted.
+	// whole marks the kinds of which status contains every object. The mirror deletes other objects of these kinds.
 	whole map[Kind]bool
 }
 
@@ -78,8 +78,8 @@ func (w wanted) add(key Key, status any) (err error) {
 	return nil
 }
 
-// withTimes returns a copy of the status in which each condition has the object's generation, and the time at which the
-// condition's state last changed.
+// withTimes returns a copy of the status. Each condition in the copy has the object's generation, and the time at
+// which the condition's state last changed.
 func withTimes(status map[string]any, have Object, now time.Time) map[string]any {
 	before, _ := have.Status["conditions"].([]any)
 	since := map[[2]any]any{}

@@ -18,8 +18,8 @@ type attempt struct {
 	seen time.Time
 	// news reports whether found has changed since the attempt last entered the queue of facts.
 	news bool
-	// sent is the last fact that was sent to the group. It is empty before the first fact, and after that fact has become
-	// untrue.
+	// sent is the last fact that was sent to the group. It is empty before the first fact, and when the last sent
+	// fact is no longer true and no other fact replaces it.
 	sent fleet.EventKind
 	// sentOther reports whether the last sent fact was not Registered.
 	sentOther bool
@@ -31,7 +31,7 @@ type attempt struct {
 	reported []string
 }
 
-// update saves the found objects, and reports whether they differ from the saved ones.
+// update saves the found objects, and reports whether they differ from the objects of the last call.
 func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
 		return false
@@ -51,7 +51,7 @@ func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	return true
 }
 
-// lacksStamp reports whether the Node exists without the instance id and must get it again.
+// lacksStamp reports whether the Node lacks the instance id, so that the id must be written.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
 	return f.Marked && f.Node && !f.Stamped && !f.Terminating

@@ -63,7 +63,8 @@ func (d *Differing) drop(node string) {
 	delete(d.nodes, node)
 }
 
-// maxReported bounds the reported differences of one Node, whose labels a user may change any number of times.
+// maxReported bounds the number of reported differences of one Node, because a user may change the Node's labels any
+// number of times.
 const maxReported = 50
 
 // report logs each difference between the attempt's Node and its group's template once, and records it as an Event. It

@@ -3,10 +3,10 @@
 // It does four things with the reports of backend.Watcher:
 //
 //   - When a user deletes one of our Nodes, nodewatch makes the virtual kubelet register the Node again immediately.
-//     Alone the kubelet needs up to a minute, and Kubernetes deletes the pods of a missing Node earlier.
-//   - It puts the instance id on a Node that was registered again, or was never stamped, once Kubernetes has removed
-//     the Node's first taints. Without the id, Cluster Autoscaler would delete the instance after its
-//     max-node-provision-time although the Node is Ready.
+//     Otherwise the kubelet needs up to a minute, and Kubernetes deletes the pods of a missing Node earlier.
+//   - It stamps a Node that was registered again, or was never stamped: it writes the instance id on the Node, when
+//     Kubernetes has removed the Node's first taints. Without the id, Cluster Autoscaler would delete the instance
+//     after its max-node-provision-time although the Node is Ready.
 //   - It sends each change to the instance's node group: registered, not ready, lost.
 //   - It logs, counts and shows a Node that differs from the template that Cluster Autoscaler received. This is
 //     informational only.

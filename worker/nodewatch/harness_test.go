@@ -45,7 +45,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// run runs a nodewatch until the test ends. change, if any, changes its options.
+// run starts a nodewatch, which ends with the test. The function change may modify its options.
 func (s *scene) run(change ...func(*nodewatch.Options)) (stop func()) {
 	o := nodewatch.Options{Watcher: s.backend, Groups: s.groups, RetryFirst: waitTick, RetryMax: 10 * waitTick}
 	for _, f := range change {

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Groups receives the facts.
+// Groups sends the facts about Nodes to the node groups.
 type Groups interface {
 	// Fact sends a fact to the node group by a signal, and returns when Temporal has stored the signal. It is idempotent.
 	// An error that wraps ErrNoGroup means that the group does not run. Run then drops the fact, because the group
@@ -33,11 +33,12 @@ type Options struct {
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
-	// Differing, if any, counts the Nodes that differ from the template that CA received; Events, if any, records them.
+	// Differing, if any, counts the Nodes that differ from the template that CA received. Events, if any, records
+	// their differences.
 	Differing *Differing
 	Events    activities.EventRecorder
-	// Parallel bounds the Nodes that are repaired concurrently, and separately the facts that are sent concurrently. One
-	// attempt has at most one repair and one send at a time. Default 4.
+	// Parallel bounds the number of Nodes that are repaired concurrently. It also bounds the number of facts that are
+	// sent concurrently. One attempt has at most one repair and one send at a time. Default 4.
 	Parallel int
 	// Bound limits the duration of one call of Restamp or Fact. Default 10s.
 	Bound time.Duration
@@ -80,7 +81,7 @@ func Run(ctx context.Context, o Options) {
 	group.Wait()
 }
 
-// queue is a queue of attempts, by object name, that wait for a check.
+// queue contains the object names of the attempts that wait for a check.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
 func (o Options) newQueue() queue {
@@ -92,7 +93,8 @@ func (o Options) newQueue() queue {
 type watch struct {
 	Options
 	// repairing is the queue of repairs, and sending is the queue of facts. Each attempt passes through the queue of
-	// repairs first. The queues are separate because facts wait for Temporal, and the repair of a Node must not.
+	// repairs first. The queues are separate because facts wait for Temporal, and the repair of a Node must not wait
+	// for it.
 	repairing, sending queue
 
 	mu       sync.Mutex
@@ -132,7 +134,7 @@ func (w *watch) update(found fleet.Found) {
 	}
 	news := a.update(found, w.Clock())
 	a.news = a.news || news
-	if news || w.repairing.NumRequeues(name) == 0 { // a retry without news waits for its turn
+	if news || w.repairing.NumRequeues(name) == 0 { // a retry without news waits for its backoff
 		w.repairing.Add(name)
 	}
 }
@@ -148,8 +150,8 @@ func (w *watch) queueFact(name string) {
 	}
 }
 
-// process calls do for each item of the queue until the queue is shut down. It requeues an item with backoff when do
-// returns false.
+// process calls the function `do` for each item of the queue until the queue is shut down. It requeues an item with
+// backoff when `do` returns false.
 func process(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
 	for {
 		name, shutdown := from.Get()

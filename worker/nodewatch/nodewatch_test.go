@@ -48,7 +48,7 @@ func TestDeletedNodeIsRegisteredImmediately(t *testing.T) {
 	}
 }
 
-// While a kubelet does not register its Node, nodewatch makes it try again at intervals, and not continuously.
+// While a kubelet does not register its Node, nodewatch repeats the request at intervals, and not continuously.
 func TestMissingNodeIsCalledBackAtIntervals(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -96,7 +96,7 @@ func TestFirstStampBelongsToJoin(t *testing.T) {
 	require.NotZero(t, calls.Load(), "it was stamped before: there is no Join")
 }
 
-// nodewatch calls a missing Node back again, even without a new report of the backend.
+// nodewatch repeats the request to register a missing Node, even without a new report of the backend.
 func TestMissingNodeIsCalledBackWithoutANewReport(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -335,7 +335,7 @@ func (b *broken) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	return b.Watcher.Watch(ctx, handle)
 }
 
-// silent blocks each fact for a group while mute is set, as an unavailable Temporal does.
+// silent blocks each fact for a group while mute is true, as an unavailable Temporal does.
 type silent struct {
 	*groups
 	mute atomic.Bool
@@ -349,8 +349,8 @@ func (s *silent) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	return s.groups.Fact(ctx, group, f)
 }
 
-// While groups cannot receive facts, nodewatch still calls back and stamps a deleted Node, however many facts are
-// pending.
+// While groups cannot receive facts, nodewatch still makes a deleted Node register again and stamps the Node, however
+// many facts are pending.
 func TestNodesAreRepairedWhileGroupsAreSilent(t *testing.T) {
 	s := newScene(t)
 	var all []fleet.Attempt

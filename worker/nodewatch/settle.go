@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// repair reports the differences of the attempt's Node. It makes a missing Node register again, and writes the instance
-// id on a Node without it. It returns false when one of these two actions failed and must be retried.
+// repair reports the differences of the attempt's Node. It makes a missing Node register again, and writes the
+// instance id on a Node that lacks the id. It returns false when one of these two actions failed and must be retried.
 func (w *watch) repair(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -40,12 +40,13 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
-// joining is the time in which nodewatch leaves a new Node to the activity Join, which stamps the Node right after it
+// For the time joining, nodewatch does not stamp a new Node, because the activity Join stamps the Node right after it
 // has marked the virtual node.
 const joining = 2 * time.Second
 
 // stamp writes the instance id on the attempt's Node if the Node lacks it. If the Node must not be stamped yet, stamp
-// tries again after the Node's next reported change, and at least every CallEvery. It returns false after a failure.
+// tries again after the Node's next reported change, but at the latest after CallEvery. It returns false after a
+// failure.
 func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
@@ -71,8 +72,8 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	return err == nil
 }
 
-// registerAgain requests that the kubelet registers a missing Node, every CallEvery until the Node exists. It returns
-// false when the request failed.
+// registerAgain requests that the kubelet registers a missing Node. It repeats the request at intervals of CallEvery
+// until the Node exists. It returns false when the request failed.
 func (w *watch) registerAgain(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksNode() {
 		return true

@@ -31,8 +31,8 @@ func (l *late) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return fmt.Errorf("the Node has a taint still: %w", backend.ErrNotYet)
 }
 
-// A Node that has not started receives its instance id as soon as it has started. nodewatch logs no warning and makes
-// no try before.
+// A Node that has not started receives its instance id as soon as it has started. Before that, nodewatch logs no
+// warning and does not try to set the id.
 func TestNodeIsStampedAfterItsStart(t *testing.T) {
 	s := newScene(t)
 	var watcher late

@@ -16,7 +16,8 @@ import (
 )
 
 // Accounts reads the costs of running groups from the groups, and the bills of ended groups from the Hub workflow. A
-// bill holds the costs of one life of a group. The methods return the errors of Temporal's client.
+// bill holds the costs of one life of a group, from a start of the group to its end. The methods return the errors of
+// Temporal's client.
 type Accounts interface {
 	// Costs returns the snapshot of a running group, and the costs of its past days.
 	Costs(ctx context.Context, group string) (fleet.Snapshot, []money.CostDay, error)
@@ -36,12 +37,12 @@ type savedBills struct {
 }
 
 const (
-	// maxBills bounds each of the two books, in bytes.
+	// maxBills bounds each of the two lists of savedBills, in bytes.
 	maxBills = 350 << 10
 	// billsBound limits the duration of one save. The next save includes the bills that could not be read in this time.
 	billsBound = 15 * time.Second
-	// goneFor is the time for which a group must be absent before the observer sends its bill to the Hub workflow. A group
-	// whose history is lost is started again in this time, and continues its bill.
+	// When a group has been absent for goneFor, the observer sends its bill to the Hub workflow. A group whose history
+	// is lost is started again within this time, and continues its bill.
 	goneFor = 5 * time.Minute
 )
 
@@ -51,13 +52,14 @@ type bills struct {
 	saved    savedBills
 	ended    money.Ended // the sums that the Hub workflow published last
 	read     bool        // reports whether this leader has read the bills of the Hub workflow
-	// absent holds for each absent group with a saved bill the time since which it has not run.
+	// absent maps each absent group that has a saved bill to the time since which the group has not run.
 	absent map[string]time.Time
 	began  time.Time // the beginning of the last round that saved bills
 }
 
 // keepBills saves the bills of the groups, and sends the bills of absent groups to the Hub workflow. It does this at
-// most once in Observer.Every, also when additional early rounds run. It logs a failure, and the next call tries again.
+// most once in Observer.Every, also when additional early rounds run. keepBills logs a failure, and the next call
+// tries again.
 func (o *Observer) keepBills(ctx context.Context, began time.Time, s state, b booked, w world) {
 	if o.Costs == nil || o.Accounts == nil || began.Sub(o.bills.began) < o.every() {
 		return
@@ -78,7 +80,7 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 	}
 	if kept.document == nil || !bytes.Equal(document, kept.document) { // another process has saved
 		if kept.saved, err = readBills(document); err != nil {
-			kept.document = nil // they are kept as they are until a person has decided about them
+			kept.document = nil // the document stays unchanged until an operator repairs or deletes it
 			return err
 		}
 		kept.document = append([]byte{}, document...)
@@ -147,7 +149,8 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
-// withDays returns all of days, and each day of ended whose date does not occur in days.
+// withDays returns a copy of the list in the parameter days. It adds each day of the parameter ended whose date does
+// not occur in this list.
 func withDays(days, ended []money.CostDay) []money.CostDay {
 	days = slices.Clone(days)
 	for _, day := range ended {
@@ -158,8 +161,8 @@ func withDays(days, ended []money.CostDay) []money.CostDay {
 	return days
 }
 
-// billEnded moves the bills of groups that have ended to the saved book Ended, and sends the Hub workflow the bills
-// that it lacks.
+// billEnded moves the bills of groups that have ended to savedBills.Ended, and sends the Hub workflow the bills that
+// the workflow lacks.
 func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 	kept := &o.bills
 	ended, err := o.Accounts.Ended(ctx)
@@ -187,12 +190,12 @@ func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 		return failed
 	}
 	err = o.exchange(ctx, closed)
-	kept.read = err == nil // after an error the next call settles again
+	kept.read = err == nil // after an error the next call exchanges the bills again
 	return errors.Join(err, failed)
 }
 
-// hasEnded reports whether the group's life that the bill describes has ended: the group runs with a newer life, or it
-// has been absent for goneFor, or the Hub workflow has the bill.
+// hasEnded reports whether the life of the group that the bill describes has ended: the group runs with a newer life,
+// has been absent for goneFor, or has its bill in the Hub workflow.
 func (o *Observer) hasEnded(ctx context.Context, bill money.Bill, b booked, w world) (bool, error) {
 	for _, g := range b.groups {
 		if g.Group == bill.Group {
@@ -218,8 +221,8 @@ func (o *Observer) hasEnded(ctx context.Context, bill money.Bill, b booked, w wo
 	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 
-// exchange sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. The argument
-// closed contains the bills of the groups that have ended since the last call.
+// exchange sends the Hub workflow the bills that the workflow lacks, and adds the workflow's bills to
+// savedBills.Ended. closed contains the bills of the groups that have ended since the last call.
 func (o *Observer) exchange(ctx context.Context, closed []money.Bill) error {
 	kept := &o.bills
 	hub, err := o.Accounts.Bills(ctx)
@@ -249,5 +252,5 @@ func (o *Observer) exchange(ctx context.Context, closed []money.Bill) error {
 	return nil
 }
 
-// billsPerSignal bounds the bills of one signal.
+// billsPerSignal bounds the number of bills in one signal.
 const billsPerSignal = 4

@@ -163,8 +163,8 @@ func TestBillOfARemovedGroupReachesTheHub(t *testing.T) {
 	})
 }
 
-// A saved bill stays when its source knows less. Three sources do: a group that was restored from a backup, a group
-// that is being rebuilt, and an observer that cannot read the saved bills or the hub.
+// A saved bill is not replaced by less complete data. The data is less complete in three cases: the group was
+// restored from a backup, the group is being rebuilt, or the observer cannot read the saved bills or the hub.
 func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
@@ -200,7 +200,8 @@ func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	})
 }
 
-// An observer that cannot decode the saved bills leaves them as they are. It saves again once they are deleted.
+// An observer that cannot decode the saved bills leaves them unchanged. It saves bills again after the unreadable
+// bills were deleted.
 func TestUnreadableSavedCostsAreKept(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
@@ -219,7 +220,8 @@ func TestUnreadableSavedCostsAreKept(t *testing.T) {
 	})
 }
 
-// Another worker has led in between and saved bills. An observer that leads again does not replace these bills.
+// An observer loses the lead, and another worker leads and saves bills. When the first observer leads again, it does
+// not replace these bills.
 func TestReturningLeaderKeepsBillsSavedByAnother(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {
@@ -277,7 +279,7 @@ func TestGroupsOwnBillWins(t *testing.T) {
 		own := money.Bill{Group: "a", Account: "team", Revision: 8, Epoch: "t0"}
 		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // the node was removed before
 		own = own.Settled()
-		// the round read the group before, and saves the bill afterwards
+		// The round has read the group before this point, and saves the group's bill afterwards.
 		a.book.Add(own)
 		delete(a.groups, "a")
 		rounds(8)

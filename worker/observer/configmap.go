@@ -33,8 +33,8 @@ type ConfigMap struct {
 
 const (
 	memoryKey = "observer.json"
-	// annotationReader is an annotation that each reader changes, so that the API server's answer contains its current
-	// time.
+	// annotationReader is an annotation that each reader changes, so that the answer contains the API server's
+	// current time.
 	annotationReader = "liqo-autoscaler.io/read-by"
 	// managerObserver and managerReader are the field managers of the writer and of the readers. The API server stores the
 	// time of each field manager's last change.

@@ -61,7 +61,8 @@ func newHub() *hub {
 		rows: map[string]fleet.Differences{}}
 }
 
-// with adds a group with these rows (a row is the state of an instance), and a provider milan with these holds.
+// The method `with` adds a group with these rows (a row is the state of an instance), and a provider milan with these
+// holds.
 func (h *hub) with(rows []fleet.InstanceView, holds ...string) *hub {
 	h.groups["a"] = fleet.Snapshot{Group: "a", Epoch: "t0", Revision: 7, Instances: rows,
 		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
@@ -245,7 +246,7 @@ func (h *hub) observer() *observer.Observer {
 		Logger:  slog.New(slog.DiscardHandler), Conditions: &activities.Conditions{}, Pods: &observer.Pods{}}
 }
 
-// between changes the hub between two rounds, and clears the recorded requests.
+// The method `between` changes the hub between two rounds, and clears the recorded requests.
 func (h *hub) between(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,8 +257,8 @@ func (h *hub) between(change func()) {
 	}
 }
 
-// leads runs an observer in the synctest bubble of the test. After the first round, each call of next runs one more
-// round.
+// leads runs an observer in the synctest bubble of the test. After the first round, each call of the function `next`
+// runs one more round.
 func leads(t *testing.T, o *observer.Observer, play func(next func() error)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

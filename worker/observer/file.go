@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// File implements Memory with a file on this machine, for a hub whose processes all run here. It is the file's path.
+// File implements Memory with a file on this machine, for a hub whose processes all run here. Its value is the file's
+// path.
 type File string
 
 // Load implements Memory.

@@ -16,10 +16,10 @@ import (
 
 // These constants bound the checks of providers.
 const (
-	// concurrentChecks bounds the concurrent checks.
+	// concurrentChecks bounds the number of concurrent checks.
 	concurrentChecks = 256
-	// checkBound limits the check of one provider; a provider that has not answered by then counts as silent. checksBound
-	// limits all checks together; the round skips the providers for which this time was too short.
+	// checkBound limits the check of one provider. A provider that has not answered within this time counts as silent.
+	// checksBound limits all checks together. The round skips the providers that it cannot check within this time.
 	checkBound  = 7 * time.Second
 	checksBound = 20 * time.Second
 	maxMessage  = 300 // characters of a provider's text
@@ -56,8 +56,8 @@ func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched
 }
 
 // inspectOne checks one provider. In the evidence, Access shows whether the provider answered and accepted our
-// credentials; Access is empty after a failure on our side, which Message then describes. The result checked is false
-// when the round had no time left.
+// credentials; Access is empty after a failure on our side, which Message then describes. checked is false when the
+// round had no time left.
 func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, checked bool) {
 	bounded, cancel := context.WithTimeout(ctx, checkBound)
 	defer cancel()

@@ -18,7 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A finding in two successive rounds becomes the provider's standing. A fault on our own side does not.
+// When two successive rounds observe a fault of a provider, the fault becomes a part of the provider's standing (its
+// published faults). A fault on our own side does not become a part of the standing.
 func TestFindingOfTwoRoundsBecomesTheStanding(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen backend.Observation
@@ -56,7 +57,7 @@ func TestFindingOfTwoRoundsBecomesTheStanding(t *testing.T) {
 }
 
 // This cluster counts as cut off when neither a provider nor another cluster answers. It also counts as cut off when
-// the observer cannot check this.
+// the observer cannot find out whether another cluster answers.
 func TestSilenceOfAllClustersIsIsolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		others  bool
@@ -108,7 +109,7 @@ func lostAfter(t *testing.T, h *hub, run func(t *testing.T, o *observer.Observer
 	return d
 }
 
-// The instance of a dead provider is lost within budgets.unready and two minutes. For this, the observer runs rounds
+// The instance of a dead provider is lost within budgets.unready plus two minutes. For this, the observer runs rounds
 // more often than once a minute.
 func TestDeadProvidersInstanceIsLost(t *testing.T) {
 	h := unready()
@@ -127,8 +128,8 @@ func TestDeadProvidersInstanceIsLost(t *testing.T) {
 	require.LessOrEqual(t, d, 3*time.Minute)
 }
 
-// A dead provider is found even when each leader lives for less than half a minute, because each leader continues with
-// the evidence of its predecessor. Old evidence does not count.
+// A dead provider is found even when each leader leads for less than half a minute, because each leader continues
+// with the evidence of its predecessor. Old evidence does not count.
 func TestDeadProviderIsFoundBySuccessiveLeaders(t *testing.T) {
 	for between, found := range map[time.Duration]bool{10 * time.Second: true, 5 * time.Minute: false} {
 		memory := observer.File(t.TempDir() + "/memory")
@@ -147,8 +148,8 @@ func TestDeadProviderIsFoundBySuccessiveLeaders(t *testing.T) {
 	}
 }
 
-// saved is the time at which the memory was last saved. The time of a file does not follow the clock of the synctest
-// bubble.
+// saved is the time at which the memory was last saved. The test does not use the time of the file, because this time
+// does not follow the clock of the synctest bubble.
 var saved time.Time
 
 type aged struct {

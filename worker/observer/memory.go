@@ -11,8 +11,9 @@ import (
 
 // Memory stores one document, which the next leader reads.
 type Memory interface {
-	// Load returns the document, and the time since it was saved. Both ends of this time come from the same clock. Without
-	// a document Load returns nil and a negative age. Load may write to the store to learn its current time.
+	// Load returns the document, and the time since it was saved. The same clock measures the time of the save and
+	// the present time. Without a document Load returns nil and a negative age. Load may write to the store to learn
+	// the store's current time.
 	Load(ctx context.Context) (document []byte, age time.Duration, err error)
 	// Read returns the document, or nil if no document exists. It writes nothing.
 	Read(ctx context.Context) (document []byte, err error)
@@ -21,7 +22,7 @@ type Memory interface {
 }
 
 // remembersFor is the maximum age at which a new leader uses the previous leader's evidence about providers. If every
-// leader started without evidence, leaders that each live for a few minutes would never find a dead provider.
+// leader started without evidence, leaders that each lead for a few minutes would never find a dead provider.
 const remembersFor = 3 * time.Minute
 
 // sweepRemembersFor is the maximum age at which a new leader uses the previous leader's sweeps.
@@ -36,19 +37,19 @@ type state struct {
 	Outlook  comparison.Outlook `json:"outlook,omitzero"`
 	Sweep    comparison.Sweep   `json:"sweep,omitzero"`
 	Differed []string           `json:"differed,omitempty"`
-	// Groups and Providers are the names that the next round reads. Offered is the provider with which the next round
-	// continues the rotation through all offered providers.
+	// Groups and Providers name the entities that the next round reads. Offered is the provider with which the next
+	// round continues the rotation through all offered providers.
 	Groups    []string `json:"groups,omitempty"`
 	Providers []string `json:"providers,omitempty"`
 	Offered   string   `json:"offered,omitempty"`
-	// Records holds, by name, the data that outlives the groups, and Cordoned the providers that an operator has cordoned.
-	// A new leader uses both at any age.
+	// Records holds, by name, the data that outlives the groups. Cordoned holds the providers that an operator has
+	// cordoned. A new leader uses both at any age.
 	Records  map[string]record `json:"records,omitempty"`
 	Cordoned []string          `json:"cordoned,omitempty"`
 	// Listed is the time at which the last complete round of any leader listed the objects; zero if unknown.
 	Listed time.Time `json:"listed,omitzero"`
-	// At is the time of the save, by the clock of the worker that saved. A reader on another machine uses the other times
-	// only as ages before At.
+	// At is the time of the save, by the clock of the worker that saved. A reader on another machine uses only the
+	// differences between the other times and At, because the clocks may differ.
 	At time.Time `json:"at,omitzero"`
 
 	first    bool // this leader has not read the entities yet

@@ -84,8 +84,8 @@ func (o *Observer) Progress() Progress {
 	return o.progress.now
 }
 
-// Active reports whether the provider had holds or objects owned by us in the last round; known is false before the
-// first round.
+// Active reports whether the provider had holds (uses of its peering by instances) or objects owned by us in the last
+// round; known is false before the first round.
 func (o *Observer) Active(provider string) (active, known bool) {
 	o.progress.mu.Lock()
 	defer o.progress.mu.Unlock()

@@ -36,10 +36,11 @@ type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 	// Status returns the snapshot of a provider's entity, or fleet.ErrNotRunning.
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
-	// GroupNames and ProviderNames list the running entities from Temporal's visibility index, which may lack some.
+	// GroupNames and ProviderNames list the running entities from Temporal's visibility index, which may lack some
+	// entities.
 	GroupNames(ctx context.Context) ([]string, error)
 	ProviderNames(ctx context.Context) ([]string, error)
-	// Ensure starts a provider's entity if it does not run, and reports whether it started it.
+	// Ensure starts a provider's entity if the entity does not run, and reports whether it has started the entity.
 	Ensure(ctx context.Context, provider string) (started bool, err error)
 }
 
@@ -136,7 +137,7 @@ func (o *Observer) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.Round.Number++ // so that the rounds before and after the failed round have no consecutive numbers
+			s.Round.Number++ // so that the numbers of the rounds before and after the failure are not consecutive
 		}
 		if o.logged.IsNew(err) {
 			o.Logger.Warn("a round of the observer failed; the next round reads everything again", "error", err)

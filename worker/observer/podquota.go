@@ -24,8 +24,8 @@ import (
 // JobTrackingFinalizer).
 const finalizerJob = "batch.kubernetes.io/job-tracking"
 
-// share holds a pod's share of the node's quota. It keeps only the pod's fields that identify or sort it, because a
-// list may contain thousands of pods, and one pod may have a MiB.
+// share holds a pod's share of the node's quota. It keeps only the fields that identify or sort the pod, because a
+// list may contain thousands of pods, and one pod may have a size of 1 MiB.
 type share struct {
 	pod      *corev1.Pod
 	requests corev1.ResourceList
@@ -48,8 +48,8 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }
 
-// hold adds a pod that the provider has accepted to the used quota of the node. It remembers an ended pod of a Job,
-// which freeQuota may delete.
+// hold adds a pod that the provider has accepted to the used quota of the node. It also records an ended pod of a
+// Job, because freeQuota may delete the pod.
 func (n *virtualNode) hold(pod *corev1.Pod) {
 	requests := requestsOf(pod)
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
@@ -63,8 +63,8 @@ func (n *virtualNode) hold(pod *corev1.Pod) {
 	}
 }
 
-// refusal returns the verdict about a pod that the provider has not accepted, and its reason. The provider's own
-// message is in the pod's Events, which the observer does not read.
+// refusal returns the verdict about a pod that the provider has not accepted, and the reason for the verdict. The
+// provider's own message is in the pod's Events, which the observer does not read.
 func (n *virtualNode) refusal(pod share) (boundpod.Verdict, string) {
 	switch {
 	case !n.short(pod):
@@ -82,7 +82,7 @@ func (n *virtualNode) short(pod share) bool { return !n.within(pod, n.live, n.he
 // fits reports whether the quota would suffice for the pod if all ended pods were deleted.
 func (n *virtualNode) fits(pod share) bool { return n.within(pod, n.live) }
 
-// within reports whether the node has room for the pod in addition to the used amounts.
+// within reports whether the pod fits into the node's quota in addition to the used amounts.
 func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	for name, amount := range pod.requests {
 		room, limited := n.room[name]
@@ -97,9 +97,9 @@ func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	return true
 }
 
-// freeQuota deletes ended pods of Jobs, oldest first, until the node's quota suffices for one refused pod. It acts only
-// for a pod that was refused in the previous round too. It deletes only pods that their Job has already counted;
-// Kubernetes' own garbage collection of ended pods has the same rule.
+// freeQuota deletes ended pods of Jobs, oldest first, until the node's quota suffices for one refused pod. It acts
+// only for a pod that was also refused in the previous round. It deletes only pods that their Job has already counted.
+// Kubernetes' own garbage collection of ended pods follows the same rule.
 func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, node *virtualNode,
 	since map[types.UID]time.Time) {
 	next := slices.IndexFunc(node.unaccepted, func(refused share) bool {

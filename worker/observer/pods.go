@@ -21,23 +21,23 @@ import (
 const (
 	// podsBound limits the time for which a round lists pods.
 	podsBound = 20 * time.Second
-	// podSettles is the time for which a pod must not have run before it is counted.
+	// A pod that does not run is counted when the observer first found it podSettles ago.
 	podSettles = time.Minute
-	// podsKept bounds the pods for which the time of their first finding is kept.
+	// podsKept bounds the number of pods for which the time of the first finding is stored.
 	podsKept = 20_000
 	// podWords bounds the text about one pod, in characters.
 	podWords = 300
-	// podsLast is the time for which a result is valid. After that another worker may lead and have a newer result.
+	// A result is valid for the time podsLast. After that another worker may lead and have a newer result.
 	podsLast = 3 * time.Minute
 )
 
-// PodsWaiting describes the pods of one provider, node group and verdict that are bound to a virtual node and do not
-// run there.
+// PodsWaiting describes pods that are bound to a virtual node and do not run there. All its pods have the same
+// provider, node group and verdict.
 type PodsWaiting struct {
 	Provider, Group string
 	Verdict         boundpod.Verdict
-	// Count is the number of pods that have not run for a minute, and Overdue the number that have not run for the
-	// group's budgets.podStart.
+	// Count is the number of pods that have not run for a minute. Overdue is the number of pods that have not run for
+	// the time budgets.podStart of the group.
 	Count, Overdue int
 	// Pod is the longest waiting pod, as namespace/name. Since is the time at which this observer first found the pod
 	// waiting, and Why is the reason.
@@ -91,8 +91,8 @@ type virtualNode struct {
 	live, held      corev1.ResourceList // the requests of accepted pods: of pods that have not ended, and of ended pods
 }
 
-// watchPods lists the pods that Liqo offloads, counts the pods that do not run, and deletes ended pods of Jobs whose
-// quota another pod needs. If the list fails, watchPods logs the error and changes nothing.
+// watchPods lists the pods that Liqo offloads, counts the pods that do not run, and deletes ended pods of Jobs if
+// another pod needs their quota. If the list fails, watchPods logs the error and changes nothing.
 func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now time.Time) {
 	lister, ok := o.Backend.(backend.OffloadedPods)
 	if !ok {
@@ -171,7 +171,7 @@ func (c *podCount) visit(pod *corev1.Pod) {
 	}
 }
 
-// count adds a pod that does not run to its row, once it has not run for podSettles.
+// count adds a pod that does not run to its row, if the pod has not run for podSettles.
 func (c *podCount) count(node *virtualNode, pod *corev1.Pod, verdict boundpod.Verdict, why string) {
 	since, known := c.before[pod.UID]
 	if !known {

@@ -41,7 +41,7 @@ func (h *hub) RemoveEndedPod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// offloaded returns a pod that requests 600m CPU, on the node of instance a-t0-1, which has 1 CPU.
+// offloaded returns a pod that requests 600m CPU. The pod is on the node of instance a-t0-1, and this node has 1 CPU.
 func offloaded(name string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -75,8 +75,8 @@ func withPods(pods ...*corev1.Pod) *hub {
 	return h
 }
 
-// A pod that does not run counts after a minute, and is overdue after budgets.podStart. A single failed list changes
-// nothing. Pods on other nodes, running pods and ended pods do not count.
+// A pod that does not run is counted as not running after a minute, and as overdue after budgets.podStart. A single
+// failed list changes nothing. Pods on other nodes, running pods and ended pods do not count.
 func TestPodsThatDoNotStartAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := offloaded("elsewhere", noImage)

@@ -14,10 +14,10 @@ import (
 
 // These constants bound the reads of a round.
 const (
-	// concurrentReads bounds the concurrent reads.
+	// concurrentReads bounds the number of concurrent reads.
 	concurrentReads = 32
-	// readBound limits the read of one entity, readingBound the reads of all entities. The round skips the entities that
-	// it could not read in this time.
+	// readBound limits the read of one entity. readingBound limits the reads of all entities together. The round skips
+	// the entities that it could not read in this time.
 	readBound    = 5 * time.Second
 	readingBound = 20 * time.Second
 	// rotation is the number of offered providers that one round reads in addition to the known providers. The rounds read
@@ -75,8 +75,8 @@ func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) boo
 	return b
 }
 
-// addListed adds the names of the running entities in Temporal's visibility index to the names to read. It logs an
-// error and then adds nothing.
+// addListed lists the running entities in Temporal's visibility index, and adds their names to the names to read. It
+// logs an error, and then adds only the names that it could read.
 func (o *Observer) addListed(ctx context.Context, s *state) {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -112,8 +112,8 @@ func merged(a, b []string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
 
-// readEach reads the entities with these names concurrently, and returns the read ones. It marks each other entity in b
-// as absent or unread.
+// readEach reads the entities with these names concurrently, and returns the entities that it could read. It marks
+// all other entities in b as absent or unread.
 func readEach[T any](ctx context.Context, b *booked, names []string, id func(string) string,
 	read func(context.Context, string) (T, error)) (all []T) {
 	var mu sync.Mutex

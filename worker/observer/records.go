@@ -50,9 +50,9 @@ func (s *state) books(b booked, now time.Time) {
 	s.Cordoned = merged(cordoned, nil)
 }
 
-// recordsFor is the time for which Records returns the data of one read. It must be shorter than a restart of Temporal:
-// the activity Join compares a group's history with the records before it creates objects, and must detect a backup
-// that was just restored.
+// Records returns the data of one read for the time recordsFor, and then reads again. recordsFor must be shorter than
+// a restart of Temporal: before the activity Join creates objects, it compares a group's history with the records, and
+// must detect a backup that was just restored.
 const recordsFor = time.Second
 
 // recordsWithin limits the duration of one read, because many scale-outs wait for it.

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// The history of a group was reverted. The group receives the position that the last leader has saved, even when every
-// process was restarted, and receives it again until it has begun a new epoch.
+// The history of a group was reverted. The group receives the position that the last leader has saved, even when
+// every process was restarted. It receives the position again until it has begun a new epoch.
 func TestRevertedGroupReceivesItsSavedPosition(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPauseAndCordonSurviveLostEntities(t *testing.T) {
 			p, k, c := saved()
 			require.Equal(t, []bool{paused, known, cordoned}, []bool{p, k, c})
 		}
-		// several runs as many rounds as Temporal's index needs to add names.
+		// several runs five rounds, and one of these rounds lists Temporal's index.
 		several := func(next func() error) {
 			for range 5 {
 				require.NoError(t, next())

@@ -18,8 +18,8 @@ import (
 // earlier leaders.
 const roundsToAll = 2
 
-// concurrentCordons bounds the Nodes that a round cordons concurrently, and concurrentStarts the entities that it
-// starts concurrently.
+// concurrentCordons bounds the number of Nodes that a round cordons concurrently. concurrentStarts bounds the number
+// of entities that a round starts concurrently.
 const (
 	concurrentCordons = 16
 	concurrentStarts  = 4
@@ -112,8 +112,8 @@ func (s *state) numbered(b booked) error {
 	return nil
 }
 
-// remember stores the names of the entities that the next round reads: of existing objects, of bookings, and of the
-// entities that this round could not read.
+// remember stores the names of the entities that the next round reads: the entities of existing objects and of
+// bookings, and the entities that this round could not read.
 func (s *state) remember(b booked, w world) {
 	groups, providers := []string{}, []string{}
 	for _, f := range w.found {
@@ -178,8 +178,8 @@ func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	})
 }
 
-// cordon cordons each of these Nodes that is not cordoned, and uncordons each other one. It logs the errors, and the
-// next round tries again.
+// cordon inverts the cordon of each found Node: it cordons the Nodes that are not cordoned, and uncordons the
+// cordoned Nodes. It logs the errors, and the next round tries again.
 func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 	wait.ForAll(found, concurrentCordons, func(_ int, f fleet.Found) {
 		if err := o.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
@@ -189,9 +189,9 @@ func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 	})
 }
 
-// notify sends the differences to each entity that differs now or differed in the last round. In the first rounds of a
-// leader it sends to all entities. It logs the errors. It returns the ids of the entities that differ, and of the
-// entities to which the send failed.
+// notify sends the differences to each entity that differs now or differed in the last round. In the first rounds of
+// a leader it sends to all entities. notify logs the errors, and returns the ids of the entities that differ, and of
+// the entities that it could not reach.
 func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j comparison.Judgement,
 	keeps func(fleet.Snapshot) *[]string) (differed []string) {
 	var mu sync.Mutex

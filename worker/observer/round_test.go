@@ -127,8 +127,8 @@ func TestUnreachedEntityIsSignalledAgain(t *testing.T) {
 	}
 }
 
-// A round does not judge a group or a provider that it cannot read, nor the objects of either. When Temporal's index
-// lists nothing, the round takes the names from earlier reads and from the objects.
+// When a round cannot read a group or a provider, it sends no differences about this entity or its objects. When
+// Temporal's index lists nothing, the round takes the names from earlier reads and from the objects.
 func TestUnreadEntitiesAreNotJudged(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Peering)}, "lca-a-t0-1-1")
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestEntitiesOfOurObjectsAreStarted(t *testing.T) {
 	require.ElementsMatch(t, []string{"milan", "rome", "turin"}, h.ensured)
 }
 
-// An unused provider runs no timer. When it has been unused for more than a day, a round wakes it, so that it can
-// close.
+// The entity of an unused provider has no timer. When the provider has been unused for more than a day, a round
+// signals the entity, so that it can close.
 func TestUnusedProviderIsWokenToClose(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fleet.ProviderSnapshot)
@@ -263,8 +263,8 @@ func TestRoundSignalsLossesAndFaults(t *testing.T) {
 	})
 }
 
-// A paused observer changes nothing. An observer whose cluster has lost the hub changes nothing either, and its round
-// fails.
+// A paused observer changes nothing. When another cluster has claimed the hub, the observer changes nothing either,
+// and its round fails.
 func TestPausedObserverChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		hub  workflows.HubState
@@ -325,7 +325,8 @@ func TestLargeHubIsObservedInTime(t *testing.T) {
 	})
 }
 
-// A node is lost while the observer is paused. It costs its price until the last round that listed the objects.
+// A node is lost while the observer is paused. The group pays for the node only until the last round that listed the
+// objects.
 func TestPausedRoundsDoNotProlongCosts(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("n1", fleet.Ready)}, "a/n1")
 	h.found = []fleet.Found{whole(attempt("n1"))}

@@ -14,14 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// concurrentSweeps bounds the providers that one sweep queries concurrently.
+// concurrentSweeps bounds the number of providers that one sweep queries concurrently.
 const concurrentSweeps = 20
 
-// sweep lists our objects on the providers that have no counterpart on this cluster, when a sweep is due. It removes
-// the objects that comparison.Sweep allows. It deletes slices itself. It requests the removal of the rest of a peering
-// from the provider's entity, because only the entity removes peerings. It does not query a provider whose entity could
-// not be read. The first sweep runs a full interval after the first round, so that the groups can adopt existing
-// objects before it.
+// sweep searches the providers for leftovers when a sweep is due. Leftovers are objects of ours that have no
+// counterpart on this cluster. sweep removes the leftovers for which comparison.Sweep permits this. It deletes slices
+// itself. It requests the removal of the rest of a peering from the provider's entity, because only the entity
+// removes peerings. It does not query a provider whose entity could not be read. The first sweep runs a full interval
+// after the first round, so that the groups can adopt existing objects before it.
 func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Time, b *booked, w world,
 	offers []fleet.Offer) comparison.Sweep {
 	sweeper, ok := o.Backend.(backend.Leftovers)
@@ -40,7 +40,7 @@ func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Ti
 	return swept
 }
 
-// readQueried reads the entities of the providers to query that the round has not read yet.
+// readQueried reads the entities of the queried providers, except entities that the round has already read.
 func (o *Observer) readQueried(ctx context.Context, b *booked, queried []fleet.Provider) {
 	var names []string
 	for _, p := range queried {
@@ -74,7 +74,7 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, que
 	return all
 }
 
-// remove removes the orphans that the sweep allows, on all providers concurrently.
+// remove removes the leftovers for which the sweep permits this, on all providers concurrently.
 func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer,
 	now *comparison.Sweep, queried []fleet.Provider) {
 	bounded, cancel := context.WithTimeout(ctx, checkBound)
@@ -85,7 +85,7 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 		defer mu.Unlock()
 		o.removed(now, left, err)
 	}
-	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // removed orphans are deleted from now concurrently
+	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // removed concurrently deletes leftovers from now
 	wait.ForAll(queried, concurrentSweeps, func(_ int, p fleet.Provider) {
 		slicesLeft, peering := before.Removable(p.ID)
 		for _, left := range slicesLeft {
@@ -99,7 +99,7 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 	})
 }
 
-// removed logs the outcome of the removal of one orphan, records an Event, and updates the sweep.
+// removed logs the outcome of the removal of one leftover, records an Event, and updates the sweep.
 func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error) {
 	provider := left.Attempt.Provider.ID
 	if err != nil {

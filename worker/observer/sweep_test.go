@@ -17,7 +17,7 @@ func orphan(provider, uid string, at fleet.Attempt) fleet.Orphan {
 	return fleet.Orphan{Attempt: at, UID: uid, Object: uid}
 }
 
-// swept returns a hub with the providers milan, which is offered and peered, and rome, which is only offered.
+// swept returns a hub with two providers: milan is offered and peered, and rome is only offered.
 func swept(left map[string][]fleet.Orphan) *hub {
 	h := newHub()
 	h.groups["a"] = fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
@@ -26,7 +26,7 @@ func swept(left map[string][]fleet.Orphan) *hub {
 	return h
 }
 
-// sweeps runs rounds until n sweeps are complete, and returns the orphans that remain.
+// sweeps runs rounds until n sweeps are complete, and returns the orphans (leftovers on providers) that remain.
 func (h *hub) sweeps(t *testing.T, n int) (left []fleet.Orphan) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

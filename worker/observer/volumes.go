@@ -45,9 +45,9 @@ func (k *Kept) Nodes() []KeptNode {
 	return slices.Clone(k.nodes)
 }
 
-// keepVolumes annotates one Node of each provider that has volumes, so that CA does not remove this Node, and removes
-// our annotation from all other Nodes. It returns the names of the kept instances. known is false when the volumes
-// cannot be listed; then keepVolumes has changed nothing.
+// keepVolumes annotates one Node of each provider with volumes, so that CA does not remove this Node. It removes our
+// annotation from all other Nodes. It returns the names of the kept instances. known is false when the volumes cannot
+// be listed; then keepVolumes has changed nothing.
 func (o *Observer) keepVolumes(ctx context.Context, groups []fleet.Snapshot, w world) (kept map[string]bool,
 	known bool) {
 	keeper, ok := o.Backend.(backend.Volumes)
@@ -103,8 +103,8 @@ func leaving(groups []fleet.Snapshot) map[string]bool {
 }
 
 // keepers chooses one Node of each provider with claims, and returns the names of the chosen Nodes. It prefers a Node
-// that another actor keeps, then a Node that we keep, and then the first by name. It does not choose a Node whose
-// instance is in leaves.
+// that another actor keeps, then a Node that we keep, and then the first by name. It does not choose a Node if
+// `leaves` is true for the Node's instance.
 func keepers(found []fleet.Found, claims map[string][]string, leaves map[string]bool) map[string]bool {
 	chosen := map[string]fleet.Found{}
 	prefers := func(f fleet.Found) int {

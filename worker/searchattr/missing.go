@@ -51,7 +51,7 @@ func (f finding) command(namespace string) string {
 }
 
 // findMissing compares the namespace's attributes with the attributes that our workflows set. If the account may not
-// list search attributes (some managed services), findMissing uses count.
+// list search attributes, as on some managed services, findMissing calls the function count.
 func findMissing(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -76,8 +76,8 @@ func findMissing(ctx context.Context, t Temporal, namespace string) (finding, er
 	return f, nil
 }
 
-// count finds the missing attributes by one query for each: Temporal refuses a query with an unknown attribute, and
-// every worker may query. It cannot distinguish a Keyword from most other types.
+// count finds the missing attributes by one query for each attribute: Temporal refuses a query with an unknown
+// attribute, and every worker has the permission to query. count cannot distinguish a Keyword from most other types.
 func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	var f finding
 	for _, name := range workflows.SearchAttributes {

@@ -20,8 +20,9 @@ const (
 )
 
 // Register registers the attributes that the namespace lacks, and returns their names once Temporal lists them. It
-// blocks for at most a minute, and is idempotent. It returns ErrNotRegistered if an attribute exists with another type,
-// because that attribute belongs to another application, and if this account may not register attributes.
+// blocks for at most a minute, and is idempotent. It returns ErrNotRegistered if this account may not register
+// attributes. It also returns ErrNotRegistered if an attribute exists with another type, because that attribute
+// belongs to another application.
 func Register(ctx context.Context, t Temporal, namespace string) (made []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

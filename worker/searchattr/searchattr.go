@@ -32,8 +32,8 @@ type Options struct {
 }
 
 // Await blocks until the namespace has all search attributes, each as a Keyword. It logs each new reason to wait:
-// ErrNotRegistered, or an error of a Temporal that does not answer. It fails when ctx ends, and when Temporal refuses
-// the check.
+// ErrNotRegistered, or the error of a request that Temporal does not answer. It fails when ctx ends, and when Temporal
+// refuses the check.
 func Await(ctx context.Context, o Options) error {
 	namespace := cmp.Or(o.Namespace, "default")
 	var logged logonce.LastError

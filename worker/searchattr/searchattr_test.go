@@ -96,7 +96,8 @@ func await(ctx context.Context, f *temporal) (waits []error, log string, err err
 
 func denied() error { return serviceerror.NewPermissionDenied("not you", "") }
 
-// A worker that sets the attributes waits for the missing ones. It reports them and how to register them.
+// A worker that sets the attributes waits for the missing ones. The worker reports the missing attributes and the
+// command that registers them.
 func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	wrong := keywords()
 	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT

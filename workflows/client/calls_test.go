@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// namespace lists workflows in pages, and records the calls.
+// namespace is a fake Temporal that lists workflows in pages and records the calls.
 type namespace struct {
 	Temporal
 	pages     [][]string
@@ -88,7 +88,8 @@ func (n *namespace) CancelWorkflow(_ context.Context, id, _ string) error {
 	return n.err
 }
 
-// Entities returns the running workflows of a hub that have published a state, each once. They share the hub's prefix.
+// Entities returns each running workflow of a hub once, if the workflow has published a state. The ids of these
+// workflows begin with the hub's prefix.
 func TestEntitiesAreListedOnce(t *testing.T) {
 	n := &namespace{
 		pages: [][]string{{"east/nodegroup/b", "nodegroup/foreign"}, {}, {"east/nodegroup/a", "east/nodegroup/b"},
@@ -130,7 +131,7 @@ func TestEntitiesAreListedOnce(t *testing.T) {
 	}
 }
 
-// Ensure starts a provider that does not run. It leaves a provider alone that runs or has just been started.
+// Ensure starts a provider that does not run. It does not start a provider that runs or has just been started.
 func TestEnsureStartsOnlyStoppedProviders(t *testing.T) {
 	n := &namespace{published: map[string]*common.Payload{"provider/milan": nil}}
 	e := NewEntities(n, "", "")
@@ -150,7 +151,8 @@ func TestEnsureStartsOnlyStoppedProviders(t *testing.T) {
 	require.False(t, started)
 }
 
-// requireEntity checks the options of a start: the call uses a running entity, and starts an ended entity again.
+// requireEntity checks the options of a start: a running entity is used, and an entity that has ended is started
+// again.
 func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
 	t.Helper()
 	require.Equal(t, id, o.ID)

@@ -47,7 +47,7 @@ type Temporal interface {
 		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
 
-// These are the times of requests.
+// These constants are the default deadline of an operation and the pause between retries.
 const (
 	// defaultDeadline bounds an operation whose caller has set no deadline.
 	defaultDeadline = 10 * time.Second
@@ -74,8 +74,8 @@ func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
 // errTaskFails means that the entity's workflow task fails. It wraps fleet.ErrUnavailable.
 var errTaskFails = fmt.Errorf("its workflow task fails (%w)", fleet.ErrUnavailable)
 
-// fromTemporal translates an error of Temporal into an error of this package's callers. A deadline that passed, or a
-// server that did not answer, means that the outcome is unknown, and not that the operation failed.
+// fromTemporal translates an error of Temporal into an error of this package's callers. If the error does not show
+// whether the operation was executed (for example a passed deadline), it becomes fleet.ErrOutcomeUnknown.
 func (b *base) fromTemporal(workflowID string, err error) error {
 	if err == nil {
 		return nil
@@ -108,8 +108,8 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 }
 
-// noNamespace is the error of a deleted namespace. It matches fleet.ErrTemporal, because no entity can be read, and
-// fleet.ErrUnavailable, because nothing was changed.
+// noNamespace is the error of a deleted namespace. It matches fleet.ErrTemporal, because no entity can be read. It
+// also matches fleet.ErrUnavailable, because nothing was changed.
 type noNamespace struct {
 	missing *serviceerror.NamespaceNotFound
 }
@@ -151,8 +151,9 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// withoutDeadline is a context that ends when the wrapped context ends, and hides its deadline. The SDK gives a call
-// only half of the time until a visible deadline, and does not retry it. With whole a call may use all of the time.
+// withoutDeadline is a context that ends when the wrapped context ends, but hides the wrapped context's deadline. The
+// SDK gives a call only half of the time until a visible deadline, and does not retry the call. With withoutDeadline,
+// a call may use the whole time.
 type withoutDeadline struct{ context.Context }
 
 // Deadline reports that the context has no deadline.

@@ -125,8 +125,8 @@ func (e *Entities) Before(ctx context.Context, provider string) (s fleet.Provide
 	return s, decodeOf("an earlier run of "+id, newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s)
 }
 
-// beforePage bounds the earlier runs of a provider that Before reads, the newest first. The answer contains the memos
-// of these runs.
+// beforePage bounds the number of earlier runs of a provider that Before reads. It reads the newest runs first. The
+// answer contains the memos of these runs.
 const beforePage = 10
 
 // Group returns a node group's last published snapshot. Errors: fleet.ErrUnavailable; also fleet.ErrNotRunning when the
@@ -147,8 +147,9 @@ func (e *Entities) ProviderNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeProvider, e.provider(""))
 }
 
-// Groups returns the last published snapshots of all groups in Temporal's index and of the groups in more, sorted by
-// name. It omits groups that do not run or have published nothing. Use it only to display groups.
+// Groups returns the last published snapshots of all groups in Temporal's index, and of the groups that the parameter
+// more names. The result is sorted by name. It omits groups that do not run or have published nothing. Use it only to
+// display groups.
 func (e *Entities) Groups(ctx context.Context, more ...string) ([]fleet.Snapshot, error) {
 	return readAll(ctx, e.GroupNames, more, e.Group)
 }
@@ -158,7 +159,7 @@ func (e *Entities) Providers(ctx context.Context, more ...string) ([]fleet.Provi
 	return readAll(ctx, e.ProviderNames, more, e.Status)
 }
 
-// maxReads bounds the concurrent reads of entities.
+// maxReads bounds the number of concurrent reads of entities.
 const maxReads = 32
 
 func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error), more []string,
@@ -184,9 +185,9 @@ func readAll[T any](ctx context.Context, list func(context.Context) ([]string, e
 	return out, nil
 }
 
-// Cordon cordons or uncordons a provider. To record a cordon it starts the entity of a provider that does not run. It
-// waits until the provider has published the change, or until ctx ends, and returns the snapshot. It is idempotent and
-// needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+// Cordon cordons or uncordons a provider. To record a cordon it starts the provider's entity if the entity does not
+// run. It waits until the provider has published the change, or until ctx ends, and returns the snapshot. It is
+// idempotent and needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s fleet.ProviderSnapshot, err error) {
 	if on {
 		err = e.signalProvider(ctx, provider, workflows.SignalCordon, on)

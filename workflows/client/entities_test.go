@@ -200,7 +200,7 @@ func (c *cordoned) DescribeWorkflow(context.Context, string, string) (*client.Wo
 	}}, nil
 }
 
-// Cordon starts the entity of a provider that does not run, and does not start it for an uncordon.
+// If a provider's entity does not run, a cordon starts it and an uncordon does not.
 func TestCordonStartsAStoppedProvider(t *testing.T) {
 	temporal := &cordoned{t: t}
 	e := NewEntities(temporal, "", "")
@@ -215,8 +215,8 @@ func TestCordonStartsAStoppedProvider(t *testing.T) {
 	}
 }
 
-// A cordon may have failed when the provider's snapshot does not confirm it. When its time has ended, the waiting
-// caller gets the error "outcome unknown" with the reason.
+// If the provider's snapshot does not confirm a cordon before the caller's deadline, the cordon may have failed. The
+// caller then gets the error "outcome unknown" with the reason.
 func TestUnconfirmedCordonHasAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &namespace{published: map[string]*common.Payload{"provider/milan": packed(t, fleet.ProviderSnapshot{})}}

@@ -15,10 +15,10 @@ import (
 // ErrClosed means that the followed group has closed.
 var ErrClosed = errors.New("closed")
 
-// Follow calls each with every snapshot that the group has published after the given position, in order and without
-// gaps. It then calls each with every new snapshot when it is published. It ends when each returns an error or the
-// context ends. It reads the workflow history, so it misses no snapshot, and follows the group across continue-as-new.
-// It needs no worker.
+// Follow passes every snapshot that the group has published after the given position to the function each, in order
+// and without gaps. It then passes every new snapshot to the function as soon as the group publishes it. Follow ends
+// when the function returns an error or the context ends. It reads the workflow history, so it misses no snapshot, and
+// follows the group across continue-as-new. It needs no worker.
 func (g *Groups) Follow(ctx context.Context, group string, after fleet.Position,
 	each func(fleet.Snapshot) error) (err error) {
 	for run := ""; err == nil; {

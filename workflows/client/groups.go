@@ -57,13 +57,14 @@ func (g *Groups) Release(ctx context.Context, group string, names []string,
 	return at, err // for a single call, err contains the refusal
 }
 
-// NewCall returns a release as one operation, whose caller stops waiting when the context ends.
+// NewCall returns the release of the named instances as one operation. The caller of the operation stops waiting when
+// the context ends.
 func (g *Groups) NewCall(ctx context.Context, names []string) fleet.Call {
 	return fleet.Call{Operation: g.newOperation(ctx), Names: names, Trace: traceOf(ctx)}
 }
 
-// ReleaseEach books calls in one update. For several calls, refused contains the refusals of the calls that changed
-// nothing, by their index, and err concerns all calls. For a single call, err contains its refusal.
+// ReleaseEach books calls in one update. For several calls, refused maps the index of each refused call to its
+// refusal, and err concerns all calls. For a single call, err contains the refusal.
 func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Call,
 	seen fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
 	offset := g.offset.Load()
@@ -164,7 +165,7 @@ func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
 		strings.Join(running, ", "))
 }
 
-// named bounds the groups that an error lists.
+// named bounds the number of groups that an error lists.
 const named = 20
 
 // Choices reads the group's last decisions, oldest first. It has the same errors as Snapshot.
@@ -177,9 +178,9 @@ func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Cho
 	return choices, err
 }
 
-// do sends one operation. If the group refuses it as expired while the caller still waits, the clocks disagree. The
-// refusal contains the time of the workflows' clock, so do sends the same operation once more with a corrected
-// GiveUpAt.
+// do sends one operation. If the group refuses it as expired while the caller still waits, the clocks of this process
+// and of the workflows differ. The refusal contains the time of the workflows' clock, so do sends the same operation
+// once more with a corrected GiveUpAt.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (fleet.Position, error) {
 	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
@@ -194,7 +195,8 @@ func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.
 	return receipt.Position, nil
 }
 
-// send sends an operation once. It updates the clock's offset from the time in the receipt.
+// send sends an operation once. It stores the difference between the clocks, which it computes from the time in the
+// receipt.
 func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (receipt fleet.Receipt, err error) {
 	if uid := g.cluster.Load(); uid != nil {

@@ -69,8 +69,8 @@ func (c costly) QueryWorkflow(_ context.Context, id, run, query string, _ ...any
 	return client.NewValue(value), errors.Join(err, c.queried)
 }
 
-// The costs of past days come from a query to the group, which needs a worker. Without a worker the state is still
-// read.
+// The costs of past days come from a query to the group, and a query needs a worker. Without a worker, the state can
+// still be read.
 func TestCostsOfPastDaysNeedAWorker(t *testing.T) {
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
 	c := costly{described: described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}}
@@ -112,7 +112,7 @@ func TestChoicesAreReadWithTheState(t *testing.T) {
 }
 
 // A group that refuses an expired operation returns the time of its clock. The client sends the same operation once
-// more, with a deadline by that clock that leaves the caller's remaining time.
+// more. Its new deadline is the time on this clock plus the caller's remaining time.
 func TestExpiredOperationIsRepeatedByTheGroupsClock(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for fails, refused := range map[int]bool{1: false, 2: true} {
@@ -145,8 +145,8 @@ func TestNextOperationUsesTheGroupsClock(t *testing.T) {
 	require.InDelta(t, -time.Hour, r.sent[1].GiveUpAt.Sub(r.sent[0].GiveUpAt), float64(time.Minute))
 }
 
-// An operation on a group that is still recovering when the caller gives up changes nothing, and the error reports
-// that.
+// A group is still recovering when the caller of an operation gives up. The operation changes nothing, and the error
+// reports this.
 func TestOperationOnARecoveringGroupChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{fails: 1 << 30, err: temporal.NewApplicationError("recovers", string(fleet.RefusedNotInitialised))}
@@ -193,8 +193,8 @@ func TestOnlyConfigureStartsTheGroup(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }
 
-// Calls that share a booking keep their operation ids when the client repeats them. It repeats them because the
-// workflows' clock is ahead, so that a caller that still waits counted as gone.
+// Calls that share a booking keep their operation ids when the client repeats them. Here the workflows' clock is
+// ahead. The group therefore refused the first call as expired, although its caller still waits.
 func TestRepeatedCallsKeepTheirOperationIDs(t *testing.T) {
 	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}
 	r := &refuser{at: time.Now().Add(time.Hour), refuse: []map[int]fleet.Refusal{late, nil}}

@@ -41,8 +41,8 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	return s, decodeOf(h.id(), payload, &s)
 }
 
-// Ended reads the costs of ended groups in the month in which the last group ended. It returns zero while the hub is
-// unclaimed. It needs no worker. Error: fleet.ErrUnavailable.
+// Ended reads the sums of ended groups for the month in which the hub last published them. It returns zero while the
+// hub is unclaimed. It needs no worker. Error: fleet.ErrUnavailable.
 func (h *Hub) Ended(ctx context.Context) (ended money.Ended, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -73,8 +73,8 @@ func (h *Hub) HandOver(ctx context.Context, bills []money.Bill) error {
 	return h.signal(ctx, h.id(), workflows.SignalBills, bills)
 }
 
-// Claim claims the hub for a cluster, if it is unclaimed, and returns its state. It is idempotent and needs no worker.
-// Errors: ErrOtherCluster when the hub belongs to another cluster, fleet.ErrUnavailable.
+// Claim claims the hub for a cluster if the hub is unclaimed, and returns the hub's state. It is idempotent and needs
+// no worker. Errors: ErrOtherCluster when the hub belongs to another cluster, fleet.ErrUnavailable.
 func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
 	s, err := h.State(ctx)
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -89,8 +89,9 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 }
 
 // start starts the workflow that claims the hub for a cluster. The policy determines the treatment of an existing
-// claim. FAIL keeps the claim and returns no error, so several processes that call start concurrently all read the same
-// claim. TERMINATE_EXISTING replaces the claim. The new claim starts with the sums of ended groups.
+// claim. FAIL keeps the claim and returns no error, so several processes that call start concurrently all read the
+// same claim. TERMINATE_EXISTING replaces the claim. The parameter ended contains the sums of ended groups for the new
+// claim.
 func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	policy enums.WorkflowIdConflictPolicy) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
@@ -116,8 +117,7 @@ func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	return h.fromTemporal(h.id(), err)
 }
 
-// belongs returns the reason for which a process of this cluster must not work for the hub. It returns nil when the
-// process may.
+// belongs returns an error if a process of this cluster must not work for the hub.
 func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 	if s.Cluster == cluster {
 		return nil
@@ -126,8 +126,8 @@ func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 		ErrOtherCluster)
 }
 
-// Check returns nil if a process of this cluster may work for the hub, which may also be unclaimed. It needs no worker.
-// Errors: ErrOtherCluster, fleet.ErrUnavailable.
+// Check returns nil if a process of this cluster may work for the hub: the hub belongs to this cluster or is
+// unclaimed. It needs no worker. Errors: ErrOtherCluster, fleet.ErrUnavailable.
 func (h *Hub) Check(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
 	switch {

@@ -8,9 +8,9 @@ import (
 )
 
 // mailbox combines signals. For each target at most one signal of this process is in flight. The next signal follows
-// after a pause and contains every message that arrived during this time. A burst of a thousand views thus causes a few
-// hundred signals instead of a thousand. Temporal starves a workflow that gets more than about fifty signals a second,
-// and fails its task when a hundred signals arrive while the task runs.
+// after a pause and contains every message that arrived during this time. Therefore a burst of a thousand views
+// causes a few hundred signals instead of a thousand. A workflow that gets more than about fifty signals a second
+// makes no progress. Temporal fails a workflow task when a hundred signals arrive while the task runs.
 type mailbox[T any] struct {
 	send  func(ctx context.Context, target string, rows []T) error
 	pause time.Duration
@@ -27,15 +27,15 @@ type letter[T any] struct {
 	done chan error
 }
 
-// These constants bound one signal. Temporal refuses each signal of 2 MiB and warns about 256 KiB. A larger letter is
-// sent alone.
+// These constants bound one signal. Temporal refuses a signal of more than 2 MiB, and logs a warning above 256 KiB. A
+// letter that exceeds a bound is sent alone.
 const (
 	mailRows    = 100
 	mailBytes   = 256 << 10
 	mailTimeout = 10 * time.Second
 	// mailPause is the minimum time between two signals of one kind to a group, so at most 20 signals a second reach
 	// the group from one process. Signals to providers have no pause, because providers get fewer signals and drivers
-	// wait for their answers.
+	// wait for the answers of providers.
 	mailPause = 50 * time.Millisecond
 )
 

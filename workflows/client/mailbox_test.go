@@ -60,8 +60,8 @@ func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan 
 	return ends
 }
 
-// count returns the number of letters that wait for the target, or -1 when the mailbox sends none to it. The number
-// changes with each letter that is put while another letter is being sent.
+// count returns the number of letters that wait for the target, or -1 when the mailbox sends nothing to the target.
+// The number changes with each letter that is put while another letter is being sent.
 func (m *mailbox[T]) count(target string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *mailbox[T]) count(target string) int {
 	return len(queue)
 }
 
-// first puts one row and waits until the mailbox sends it.
+// The function `first` puts one row and waits until the mailbox sends it.
 func first(t *testing.T, m *mailbox[int], p *post, target string) <-chan error {
 	t.Helper()
 	ends := make(chan error, 1)
@@ -119,8 +119,8 @@ func TestMailIsBoundedByRows(t *testing.T) {
 	require.Equal(t, []int{1, mailRows - 1, mailRows}, sizes, "a letter's rows travel together")
 }
 
-// The size of a signal is bounded, too. An offer may have 64 KiB, and Temporal refuses a signal of 2 MiB at every
-// attempt.
+// The size of a signal is bounded, too. An offer may have 64 KiB, so many offers in one signal would exceed 2 MiB.
+// Temporal refuses such a signal at every attempt.
 func TestMailIsBoundedBySize(t *testing.T) {
 	let, done := make(chan struct{}), make(chan error, 6)
 	var sent []int
@@ -202,7 +202,7 @@ func TestConfirmingFactIsNotSent(t *testing.T) {
 	require.Equal(t, []string{"nodegroup/edge"}, s.ids)
 }
 
-// A signal has at most a hundred rows, and 256 KiB for all its letters.
+// A signal has at most a hundred rows, and its letters have at most 256 KiB together.
 func TestSignalIsBoundedByRowsAndSize(t *testing.T) {
 	m := newMailbox(0, newPost().send)
 	for name, c := range map[string]struct {

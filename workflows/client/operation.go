@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// newOperation returns a new id for one call and the time until which the call may run, in the workflows' clock.
+// newOperation returns a new id for one call and the time until which the call may run, by the workflows' clock.
 func (b *base) newOperation(ctx context.Context) fleet.Operation {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -46,8 +46,8 @@ func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
 		DeploymentVersion: &deployment.WorkerDeploymentVersion{DeploymentName: "la", BuildId: build}}
 }
 
-// A workflow that is pinned to a version without workers is orphaned after two checks, a minute apart. Neither check,
-// nor any check between them, may find a worker of the version.
+// A workflow that is pinned to a version without workers is orphaned after two checks, a minute apart. If one of
+// these checks, or a check between them, finds a worker of the version, the workflow is not orphaned.
 func TestOrphanIsFoundByTwoChecks(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	p := &polled{versioning: pinnedTo("1"), builds: []string{"1", "2"}}

@@ -22,13 +22,14 @@ type Single struct {
 	absent     absent
 }
 
-// NewSingle returns the Single of a hub. taskQueue is the argument of Hub.TaskQueue. With attributes Start sets search
-// attributes, which the namespace must have.
+// NewSingle returns the Single of a hub. taskQueue is the argument of Hub.TaskQueue. If the parameter attributes is
+// true, Start sets search attributes, and the namespace must have these attributes.
 func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, attributes bool) *Single {
 	return &Single{base: newBase(t, hub, taskQueue), attributes: attributes}
 }
 
-// Start starts a workflow. already reports that a workflow with this id runs, or has completed and must not run again.
+// Start starts a workflow. The result `already` is true if a workflow with this id runs, or has completed and must not
+// run again.
 func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, err error) {
 	options := client.StartWorkflowOptions{
 		ID: w.ID, TaskQueue: w.Queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: w.Summary,
@@ -69,7 +70,8 @@ func (s *Single) Signal(ctx context.Context, to activities.Signal) error {
 	return s.signal(ctx, to.ID, to.Name, to.Payload())
 }
 
-// These constants define a driver that cannot continue: its task has failed this many times, and for this time.
+// A driver cannot continue if its workflow task has failed failingAttempts times in a row, and for at least
+// failingFor.
 const (
 	failingAttempts = 5
 	failingFor      = 10 * time.Minute

@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// starter records the workflows that it is called to start, and answers with err.
+// starter records the workflows that it is called to start, and returns the error err.
 type starter struct {
 	Temporal
 	err     error

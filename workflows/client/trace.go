@@ -13,11 +13,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// NewTracing returns the interceptor of clients and their workers that combines one scale-out into one trace.
-// Temporal's headers carry a span from a start to the activities of the started workflow. They cannot carry a span
-// through an entity, which does the work of many callers in one task. Therefore the fields named Trace carry the span
-// from an operation to its instance, and from the instance or a hold to the start of a workflow (see Single.Start).
-// Without the interceptor these fields stay empty.
+// NewTracing returns an interceptor for clients and their workers. The interceptor puts all spans of one scale-out
+// into one trace. Temporal's headers carry a span from a start to the activities of the started workflow. They cannot
+// carry a span through an entity, which does the work of many callers in one task. Therefore the fields named Trace
+// carry the span from an operation to its instance, and from the instance or a hold to the start of a workflow (see
+// Single.Start). Without the interceptor these fields stay empty.
 func NewTracing(spans trace.TracerProvider) (interceptor.Interceptor, error) {
 	t, err := opentelemetry.NewTracer(opentelemetry.TracerOptions{
 		Tracer: spans.Tracer("go.temporal.io/sdk"), TextMapPropagator: propagation.TraceContext{}, DisableBaggage: true,
@@ -66,7 +66,8 @@ func traceOf(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// inTrace returns ctx with the span that traceOf has returned as a text. For "" it returns ctx itself.
+// inTrace returns a context that contains ctx and the span that name describes, a result of traceOf. If name is "", it
+// returns ctx itself.
 func inTrace(ctx context.Context, name string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: name})
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A trace begins with a call of Cluster Autoscaler or with the start of a workflow that ends. It continues in updates,
-// starts and activities. Workflow code creates no span, because each replay would create the span again.
+// A trace begins with a call of Cluster Autoscaler, or with the start of a workflow that is not an entity. It
+// continues in updates, starts and activities. Workflow code creates no span, because each replay would create the
+// span again.
 func TestWorkflowCodeCreatesNoSpan(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider().Tracer("")
 	traced, span := tracer.Start(t.Context(), "a call")

@@ -53,7 +53,8 @@ func (a answered) Get(_ context.Context, out any) error {
 }
 
 // Temporal aborts an update when its workflow task fails. The update has changed nothing, and Temporal retries the
-// task, so the client sends the update again. If CA received this error, it would back off from the group for minutes.
+// task, so the client sends the update again. If CA received the error of the aborted update, it would back off from
+// the group for minutes.
 func TestUpdateIsRepeatedAfterAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
 	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, 0, fleet.Position{})

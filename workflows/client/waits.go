@@ -27,8 +27,8 @@ func (w Waiting) String() string {
 	return w.Stage + ": " + w.Message
 }
 
-// Waits reads the wait of an instance's step in progress: of the activity of its driver, or of the peering that the
-// driver waits for. It needs no worker. It returns fleet.ErrUnavailable when no driver runs.
+// Waits reads the step that an instance waits for now: the activity of its driver, or the making of the peering for
+// which the driver waits. It needs no worker. It returns fleet.ErrUnavailable when no driver runs.
 func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, err error) {
 	switch {
 	case i.Phase.Growing():
@@ -46,7 +46,8 @@ func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, er
 	return w, err
 }
 
-// removal reads the wait of the removal of a provider's last peering. It returns zero when no removal is in progress.
+// removal reads the step in progress of the removal of a provider's previous peering. It returns zero when no removal
+// is in progress.
 func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	w, err := b.waits(ctx, workflows.UnpeeringID(provider))
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -58,8 +59,8 @@ func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	return w, err
 }
 
-// Removal reads the wait of the removal of a provider's last peering, as Waits does. It returns zero when no removal is
-// in progress.
+// Removal reads the step in progress of the removal of a provider's previous peering. It returns zero when no removal
+// is in progress.
 func (e *Entities) Removal(ctx context.Context, provider string) (Waiting, error) {
 	return e.removal(ctx, provider)
 }
@@ -84,7 +85,7 @@ func (b *base) waits(ctx context.Context, workflow string) (w Waiting, err error
 			w.Message = strings.TrimPrefix(w.Message+"; before: "+last, "; ")
 		}
 		if beat.PausedBecause != "" {
-			w.Message = strings.TrimSuffix("its clock stands, "+beat.PausedBecause+"; "+w.Message, "; ")
+			w.Message = strings.TrimSuffix("its budget is paused: "+beat.PausedBecause+"; "+w.Message, "; ")
 		}
 	}
 	return w, nil

@@ -93,7 +93,7 @@ func TestWaits(t *testing.T) {
 		"its clock stands": {
 			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": step(t, "Drain",
 				&activities.Beat{Stage: "drain", Message: "2 pods", PausedBecause: "we do not answer"}, "")},
-			Waiting{Step: "Drain", Stage: "drain", Message: "its clock stands, we do not answer; 2 pods"}, false,
+			Waiting{Step: "Drain", Stage: "drain", Message: "its budget is paused: we do not answer; 2 pods"}, false,
 		},
 		"the other one has not begun": {
 			fleet.Draining, map[string][]*workflow.PendingActivityInfo{"edge/scale-in/a-t0-1": append(step(t, "Drain", nil, ""),

@@ -1,11 +1,11 @@
-// Package backendtest is the one contract suite of backend.Backend: backend/sim, liqo and microvm pass the same Run,
-// unchanged. Each promise in the port's comments has a subtest; a promise without a subtest does not count as kept.
+// Package backendtest is the contract suite of backend.Backend. The same Run tests backend/sim, backend/liqo and
+// backend/microvm. Each promise in the comments of backend.Backend needs a subtest here.
 //
-// The subtests run one after another and share peerings and nodes where that is sensible, because on real clusters a
-// peering, a node and its return take seconds each. Each subtest begins by ensuring its objects with the port's own
-// verbs (which are idempotent), so each can also be run alone with -run.
+// The subtests run one after another. Most subtests share peerings and nodes, because on real clusters each peering,
+// each node and each return takes seconds. Each subtest first makes its objects with the backend's own verbs, which
+// are idempotent. So each subtest can also run alone with -run.
 //
-// World reaches the objects that the port does not show: objects on the provider, pods on a node, other people's
-// slices, a dead provider. Its optional functions may be nil: a subtest that needs a missing function is skipped, with
-// the reason.
+// World reads and changes objects that a backend does not show: objects on the provider, pods on a node, slices of
+// other owners. It also makes a provider unreachable. Its optional functions may be nil. A subtest that needs a
+// missing function is skipped, and its output contains the reason.
 package backendtest

@@ -62,7 +62,7 @@ func (s *suite) testDrainForce(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if rec.count(stage) > 1 {
-			stop() // reported again: the drain waits for the disruption budget
+			stop() // the second report: the drain waits for the budget
 		}
 	}
 	stage := requireStopped(t, s.Backend.Drain(ctx, a, false, rec.progress))
@@ -84,7 +84,7 @@ func (s *suite) testDrainForce(t *testing.T) {
 	s.left(t, a) // the taint stays until the Node is gone
 }
 
-// deleted returns the taints by which CA counts a Node as deleted.
+// deleted returns the taints that make CA count a Node as deleted.
 func deleted(node *corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 		return taint.Key != backend.TaintToBeDeleted

@@ -19,7 +19,7 @@ func (s *suite) testEstablishCancelled(t *testing.T) {
 	require.NotEmpty(t, rec.stages, "progress was never called")
 	requireOrder(t, establishOrder, append(rec.stages, stage))
 
-	// Another process continues at the stage that the cancelled call reached.
+	// Another process calls Establish, and Establish continues at the stage that the cancelled call reached.
 	rec = &recorder{}
 	require.NoError(t, s.Other.Establish(s.ctx(t), p, rec.progress))
 	requireOrder(t, establishOrder, rec.stages)
@@ -82,8 +82,8 @@ func (s *suite) testPeers(t *testing.T) {
 	require.Equal(t, 1, n, "%s is in %v", s.first().ID, peers)
 }
 
-// testForeignPeering checks that Establish uses a peering that was made by hand as it is, and that RemovePeering keeps
-// it.
+// testForeignPeering checks that Establish uses an existing peering that was made by hand and does not change it.
+// RemovePeering keeps this peering.
 func (s *suite) testForeignPeering(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -97,7 +97,7 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	}
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil))
 
-	// The peering still works after another Establish, as a node proves.
+	// After a further call of Establish the peering still works: a node can join.
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	a := s.attempt(instForeign, 1, p)
 	_, err = s.Backend.Join(s.ctx(t), s.spec(a), nil)
@@ -115,7 +115,7 @@ func (s *suite) testEstablishStalled(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if rec.count(stage) > 1 && (s.World.StallStage == "" || stage == s.World.StallStage) {
-			stop() // reported again while Establish waits at this stage
+			stop() // the second report: Establish waits at this stage
 		}
 	}
 	stage := requireStopped(t, s.Backend.Establish(ctx, p, rec.progress))
@@ -123,7 +123,7 @@ func (s *suite) testEstablishStalled(t *testing.T) {
 		require.Equal(t, s.World.StallStage, stage)
 	}
 
-	// An interrupted verb can be undone or resumed. This subtest resumes it.
+	// This subtest resumes the interrupted call; other subtests undo its effects.
 	require.NoError(t, resume(s.ctx(t)))
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	s.unpeered(t, p)

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// testSecondAttempt checks that an instance's second attempt, on another provider, leaves a stamped first attempt
-// alone. The second attempt stamps its Node after the first one is drained and its Node is gone: two Nodes never carry
-// one instance id.
+// testSecondAttempt makes an instance's second attempt, on another provider, while its first attempt is stamped. The
+// Join of the second attempt fails, and does not change the first attempt. Two Nodes must never carry the same
+// instance id. Therefore the second Node is stamped only after the first attempt was drained and its Node is gone.
 func (s *suite) testSecondAttempt(t *testing.T) {
 	one, two := s.attempt(instSecond, 1, s.first()), s.attempt(instSecond, 2, s.second())
 	s.joined(t, one)
@@ -27,7 +27,7 @@ func (s *suite) testSecondAttempt(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if stage == backend.StageStamp && rec.count(stage) > 1 {
-			stop() // reported again while Join waits
+			stop() // the second report: Join waits
 		}
 	}
 	_, err = s.Other.Join(ctx, s.spec(two), rec.progress)
@@ -46,8 +46,8 @@ func (s *suite) testSecondAttempt(t *testing.T) {
 	require.Empty(t, s.objects(t, two.Provider))
 }
 
-// testSecondAttemptBesideFirst checks that a first attempt that was never stamped does not delay the second attempt,
-// even while the first Node still exists.
+// testSecondAttemptBesideFirst makes a second attempt while the Node of the first attempt exists but was never
+// stamped. The first attempt does not delay the second one.
 func (s *suite) testSecondAttemptBesideFirst(t *testing.T) {
 	one, two := s.attempt(instBeside, 1, s.first()), s.attempt(instBeside, 2, s.second())
 	s.established(t, one.Provider)

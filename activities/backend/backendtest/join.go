@@ -25,8 +25,8 @@ func (s *suite) testJoinWithoutPeering(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// testJoinOtherKind checks that Join refuses another kind of nodes: pods would be placed on a Node that differs from
-// CA's template.
+// testJoinOtherKind checks that Join refuses a group with another kind of nodes. Otherwise CA would place pods on a
+// Node that differs from its template.
 func (s *suite) testJoinOtherKind(t *testing.T) {
 	a := s.attempt(instAbsent, 1, s.first())
 	s.established(t, a.Provider)
@@ -39,8 +39,8 @@ func (s *suite) testJoinOtherKind(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// testJoinCancelled checks that a cancelled Join names the first unmet stage, and that the attempt can be undone or
-// resumed.
+// testJoinCancelled checks that the error of a cancelled Join names the first unmet stage, and that the attempt can
+// be undone or resumed.
 func (s *suite) testJoinCancelled(t *testing.T) {
 	a := s.attempt(instPartial, 1, s.first())
 	s.established(t, a.Provider)
@@ -85,7 +85,7 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	rec := &recorder{each: func(stage backend.Stage) {
 		if node := s.node(t, a); node != nil {
 			if !s.TaintsLate || node.Spec.ProviderID != "" {
-				requireLooks(t, spec, node) // from its first version on
+				requireLooks(t, spec, node) // from its creation on
 			}
 			if node.Spec.ProviderID != "" {
 				require.True(t, isReady(node), "stamped before it is Ready, at stage %s", stage)
@@ -116,9 +116,9 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	}
 }
 
-// requireLooks fails unless the node's labels are exactly those labels that CA compares: the labels of the group's
-// template, and the labels that the backend and Kubernetes set automatically. The node must have the spec's taints, and
-// may have more.
+// requireLooks checks those labels of the node that CA compares: they must be exactly the expected labels. The
+// expected labels are the labels of the group's template, and the labels that the backend and Kubernetes set
+// automatically. The node must have the spec's taints, and may have more.
 func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	t.Helper()
 	labels := maps.Clone(node.Labels)
@@ -163,7 +163,7 @@ func (s *suite) testJoinTwice(t *testing.T) {
 	require.Equal(t, objects, s.objects(t, a.Provider))
 }
 
-// testJoinConflict checks that Join neither adopts nor changes another owner's Node of the attempt's name.
+// testJoinConflict checks that Join neither adopts nor changes another owner's Node that has the attempt's name.
 func (s *suite) testJoinConflict(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")

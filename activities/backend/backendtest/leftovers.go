@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// testLeftovers checks that Leftovers lists the objects that exist only on the provider: the slice, then the peering.
-// It lists no object whose consumer part still exists, and no object twice.
+// testLeftovers checks that Leftovers lists the objects that exist only on the provider: first the slice, then the
+// peering. It does not list objects that still have a counterpart on the consumer, and lists no object twice.
 func (s *suite) testLeftovers(t *testing.T) {
 	sweeps, ok := s.Backend.(backend.Leftovers)
 	if !ok || s.World.Forget == nil {

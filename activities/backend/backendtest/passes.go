@@ -10,11 +10,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// verb makes one call of a verb on one of the backends.
+// verb calls one method of the given backend, for one pass.
 type verb func(ctx context.Context, on backend.Backend) error
 
-// inPasses calls the verb for Pass, then again on the other backend, as activities do, until the verb succeeds or
-// enough returns true. Every state that the verb waits for must survive the pass and the process.
+// inPasses calls the verb in passes of the duration Harness.Pass, alternately on both backends, until the verb
+// succeeds or the function enough returns true. Activities call verbs in the same way. So the progress of a verb must
+// survive the end of a pass and of a process.
 func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool) {
 	t.Helper()
 	all := backend.WithStartTime(s.ctx(t), time.Now())
@@ -34,7 +35,8 @@ func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool)
 	}
 }
 
-// testPasses checks that every verb except Join succeeds in passes, even when pods leave only with force.
+// testPasses checks that every verb except Join succeeds in passes, even when a disruption budget keeps the pods
+// until they are deleted with force.
 func (s *suite) testPasses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -69,8 +71,9 @@ func (s *suite) testPasses(t *testing.T) {
 	require.Empty(t, s.objects(t, p))
 }
 
-// testPassesWhileCut checks that Return removes the Node in passes while the provider is cut off, even with pods that
-// only the provider could end. Return removes the remaining objects after the provider is reachable again.
+// testPassesWhileCut calls Return in passes while the provider is cut off, and the Node has pods that only the
+// provider could end. Return removes the Node nevertheless. After the provider is reachable again, Return removes the
+// remaining objects.
 func (s *suite) testPassesWhileCut(t *testing.T) {
 	p := s.second()
 	a := s.attempt(instPasses, 2, p)

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// testRefusalKept checks that a refusal by a provider that cordons or drains our Tenant stays in effect until the
-// provider lifts it: neither our removals nor another process reset it.
+// testRefusalKept checks that a refusal by a cordoned or drained Tenant stays in effect until the provider ends it.
+// The removal of our objects does not end the refusal. A new process still finds it.
 func (s *suite) testRefusalKept(t *testing.T) {
 	for _, kind := range []fleet.RefusingKind{fleet.RefusingCordoned, fleet.RefusingDrained} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -61,8 +61,8 @@ func (s *suite) testRefusedJoin(t *testing.T) {
 	s.unpeered(t, p)
 }
 
-// testRemovedRefuses checks that a provider that has removed its part of our peering is not used for RefusedFor. The
-// consumer stores the removal.
+// testRemovedRefuses checks that, after a provider has removed its part of our peering, the backend does not use this
+// provider for RefusedFor. The record of this refusal is on the consumer.
 func (s *suite) testRemovedRefuses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -103,7 +103,7 @@ func (s *suite) close(t *testing.T, p fleet.Provider, kind fleet.RefusingKind) U
 	return undo
 }
 
-// requireRefused asserts that a verb met the refusal, and that both backends can read it.
+// requireRefused asserts that the error of a verb reports the refusal, and that both backends can read the refusal.
 func (s *suite) requireRefused(t *testing.T, p fleet.Provider, kind fleet.RefusingKind, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, backend.ErrDenied)

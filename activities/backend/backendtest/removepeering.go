@@ -18,7 +18,7 @@ func (s *suite) testUnpeerInUse(t *testing.T) {
 	require.True(t, isReady(s.node(t, a)))
 }
 
-// testUnpeerForeignSlice checks that another owner's slice keeps our peering (I11).
+// testUnpeerForeignSlice checks that RemovePeering keeps our peering while another owner's slice uses it (I11).
 func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	if s.World.PutSlice == nil {
 		t.Skip("this harness has no World.PutSlice")
@@ -26,8 +26,9 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	p := s.first()
 	s.unpeered(t, p)
 	s.established(t, p)
-	// The name contains the group too, because two processes that start in the same second have the same epoch. It has
-	// no dash after the group, because a lab recognizes objects derived from the suite's own objects by that dash.
+	// The slice's name contains the epoch and also the group, because two processes that start in the same second
+	// have the same epoch. The name has no dash after the group: with a dash, the lab would take this slice for an
+	// object that is derived from the suite's own objects.
 	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.Group+s.epoch)
 	require.NoError(t, err)
 	s.undoLater(t, "PutSlice", undo)
@@ -53,8 +54,8 @@ func (s *suite) testUnpeer(t *testing.T) {
 	}
 }
 
-// testUnpeerWhileCut checks that RemovePeering keeps trying while the provider is cut off, and that another process
-// completes it.
+// testUnpeerWhileCut checks that RemovePeering tries again until its context ends while the provider is cut off.
+// Another process completes the removal later.
 func (s *suite) testUnpeerWhileCut(t *testing.T) {
 	p := s.second()
 	s.established(t, p)

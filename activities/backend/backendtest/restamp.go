@@ -88,7 +88,7 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// testRestampForeignNode checks that Restamp does not stamp another owner's Node of the attempt's name.
+// testRestampForeignNode checks that Restamp does not stamp another owner's Node that has the attempt's name.
 func (s *suite) testRestampForeignNode(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")

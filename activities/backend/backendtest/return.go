@@ -20,8 +20,8 @@ func (s *suite) testRemoveAbsent(t *testing.T) {
 	}
 }
 
-// testLeave checks that Return removes every object of the attempt on both sides, and a pod under a disruption budget.
-// During the removal List reports the attempt as terminating.
+// testLeave checks that Return removes every object of the attempt on the consumer and on the provider, and also a
+// pod that a disruption budget protects. During the removal List reports the attempt as terminating.
 func (s *suite) testLeave(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
@@ -44,8 +44,8 @@ func (s *suite) testLeave(t *testing.T) {
 	require.NotEmpty(t, s.objects(t, a.Provider), "the peering stays")
 }
 
-// testLeaveHeldPod checks that a pod that exists only because of a dead finalizer delays neither a drain nor a return.
-// The pod itself stays.
+// testLeaveHeldPod checks that a pod that has ended, but whose finalizer is never removed, delays neither a drain nor
+// a return. The pod itself stays.
 func (s *suite) testLeaveHeldPod(t *testing.T) {
 	s.needPods(t)
 	a := s.attempt(instFirst, 1, s.first())

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Run checks every promise of the port on the backend. It returns only after the providers are free of our objects,
-// unless a subtest fails.
+// Run checks every promise of backend.Backend. If no subtest fails, the providers have no object of ours when Run
+// returns.
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.Backend, "Harness.Backend")
 	require.NotNil(t, h.World.Objects, "World.Objects")
@@ -78,7 +78,8 @@ func Run(t *testing.T, h Harness) {
 	t.Run("AtRest", s.testAtRest)
 }
 
-// clear removes the objects that a failed or filtered run has left, as far as the backend can.
+// clear removes, as far as the backend can, the objects that an earlier run has left. A run leaves objects if it
+// fails, or if it runs only some subtests.
 func (s *suite) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.Bound)
 	defer cancel()

@@ -27,8 +27,8 @@ var (
 	}
 )
 
-// recorder is a backend.Progress that records the stages. It has no lock: Progress is called from the calling
-// goroutine, and the race detector reports a call from another one.
+// recorder is a backend.Progress that records the stages. It has no lock, because a verb must call Progress in the
+// goroutine of its caller. If a verb calls Progress in another goroutine, the race detector reports it.
 type recorder struct {
 	stages []backend.Stage
 	each   func(stage backend.Stage) // called after recording; may be nil
@@ -52,8 +52,8 @@ func (r *recorder) count(stage backend.Stage) int {
 	return n
 }
 
-// requireOrder fails when no stage was reported, or when a stage is unknown to the verb or comes before an earlier
-// stage.
+// requireOrder fails when the list got is empty, contains a stage that the list order does not contain, or contains
+// two stages in another sequence than order.
 func requireOrder(t *testing.T, order, got []backend.Stage) {
 	t.Helper()
 	require.NotEmpty(t, got, "no stage was reported, of %q", order)
@@ -73,7 +73,7 @@ func (s *suite) stoppable(t *testing.T) (context.Context, func()) {
 	return ctx, func() { cancel(errStop) }
 }
 
-// requireStopped fails unless err is the error that a verb must return after stop was called: a StageError that wraps
+// requireStopped checks that err is the error that a verb must return after stop was called: a StageError that wraps
 // both the context's error and its cause. It returns the stage.
 func requireStopped(t *testing.T, err error) backend.Stage {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The suite's instances. An instance's number is its sequence number in its name.
+// These are the suite's instances. The number is the sequence number in the instance's name.
 const (
 	instFirst    = 1 // used by most subtests
 	instSecond   = 2 // on the first instance's peering; its second attempt uses the other provider
@@ -46,10 +46,10 @@ type suite struct {
 func (s *suite) first() fleet.Provider  { return s.Providers[0] }
 func (s *suite) second() fleet.Provider { return s.Providers[1] }
 
-// ctx returns a context that bounds a verb that must end.
+// ctx returns the context for a verb that must end. It ends after Harness.Bound.
 func (s *suite) ctx(t *testing.T) context.Context { return bounded(t, s.Bound) }
 
-// prompt returns a context that bounds a verb without any waiting.
+// prompt returns the context for a verb that must not wait. It ends after Harness.Prompt.
 func (s *suite) prompt(t *testing.T) context.Context { return bounded(t, s.Prompt) }
 
 func bounded(t *testing.T, d time.Duration) context.Context {
@@ -90,7 +90,7 @@ func (s *suite) joined(t *testing.T, a fleet.Attempt) backend.Node {
 	return node
 }
 
-// left ensures that the attempt has no objects.
+// left removes the attempt's objects, if any exist.
 func (s *suite) left(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	require.NoError(t, s.Backend.Return(s.ctx(t), a, nil), "leave %s", a.ObjectName())
@@ -109,7 +109,8 @@ func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil), "unpeer %s", p.ID)
 }
 
-// objects lists our objects on the provider, and our objects elsewhere that belong to it, sorted.
+// objects returns a sorted list of our objects on the provider, and of our objects on other clusters that belong to
+// this provider.
 func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
@@ -117,7 +118,7 @@ func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	return slices.DeleteFunc(sorted(all), func(o Object) bool { return o.Provider != p.ID && o.Where != p.ID })
 }
 
-// objectsOf lists our objects of the attempt on either side, sorted.
+// objectsOf returns a sorted list of the attempt's objects on all clusters.
 func (s *suite) objectsOf(t *testing.T, a fleet.Attempt) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
@@ -144,7 +145,7 @@ func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 	return node
 }
 
-// found returns the attempt's row of List, or nil when List does not contain the attempt.
+// found returns the attempt's entry in the result of List, or nil when the result does not contain the attempt.
 func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	t.Helper()
 	list, err := s.Other.List(s.prompt(t), a.Group)
@@ -157,7 +158,8 @@ func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	return nil
 }
 
-// with runs a function of World on the provider and reverts it no later than the end of the subtest.
+// with calls a function of World for the provider. Its effect is reverted at the end of the subtest, unless the
+// subtest has reverted it before.
 func (s *suite) with(
 	t *testing.T, p fleet.Provider, name string, do func(context.Context, fleet.Provider) (Undo, error),
 ) Undo {

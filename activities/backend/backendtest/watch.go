@@ -45,8 +45,8 @@ func (s *suite) testWatchTellsAll(t *testing.T) {
 	}
 }
 
-// testWatchFollows checks that Watch reports a node's whole life to a watcher that was started before the node existed.
-// Watch reports the end once.
+// testWatchFollows starts a Watch before a node exists. Watch reports the node's creation and changes, and reports
+// its end once.
 func (s *suite) testWatchFollows(t *testing.T) {
 	a := s.attempt(instWatched, 1, s.first())
 	s.established(t, a.Provider)
@@ -71,8 +71,8 @@ func (s *suite) testWatchFollows(t *testing.T) {
 	require.Equal(t, 1, n, "times told that the last object is gone")
 }
 
-// testWatchVirtualNodeDeleted checks that Watch reports a virtual node that was deleted by hand. Liqo also removes its
-// Node, and the slice stays.
+// testWatchVirtualNodeDeleted checks that Watch reports the deletion of a virtual node by hand. Liqo also removes the
+// virtual node's Node, and the slice stays.
 func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	if s.World.DeleteVirtualNode == nil {
 		t.Skip("this harness has no World.DeleteVirtualNode")
@@ -88,7 +88,8 @@ func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	w.until(t, a, "gone", gone)
 }
 
-// testWatchSliceDeleted checks that the deletion of a slice by hand removes every object of the attempt, on both sides.
+// testWatchSliceDeleted checks that the deletion of a slice by hand removes every object of the attempt, on the
+// consumer and on the provider.
 func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	if s.World.DeleteSlice == nil {
 		t.Skip("this harness has no World.DeleteSlice")
@@ -166,7 +167,7 @@ func (w *watched) since(a fleet.Attempt) (list []fleet.Found, more <-chan struct
 	return list, w.more
 }
 
-// until waits until the last report of the attempt is as wanted.
+// until waits until the function wanted returns true for the last report of the attempt.
 func (w *watched) until(t *testing.T, a fleet.Attempt, what string, wanted func(fleet.Found) bool) {
 	t.Helper()
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// newProviderClient makes a client of a provider. See rejectForeignAnswers and boundedTransport for its limits.
+// newProviderClient makes a client of a provider. rejectForeignAnswers and boundedTransport describe its limits.
 func newProviderClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
@@ -39,8 +39,8 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
-// limitAnswers returns a copy of this cluster's configuration that limits the size of the answers; see
-// limitedTransport.
+// limitAnswers returns a copy of the client configuration for this cluster. The copy limits the size of the answers
+// (limitedTransport).
 func limitAnswers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return limitedTransport{web} })
@@ -58,10 +58,10 @@ func newConsumerClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
-// rejectForeignAnswers distinguishes the answers of a cluster's API server from the answers of an intermediate server.
-// A load balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. If its
-// answer were treated as an answer of the cluster, every object there would appear to be deleted, or denied. foreign
-// returns the error for such an answer.
+// rejectForeignAnswers distinguishes the answers of a cluster's API server from the answers of an intermediate
+// server. A load balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own
+// name. If such an answer were treated as an answer of the cluster, every object of the cluster would seem to be
+// deleted or forbidden. The function foreign returns the error for such an answer.
 func rejectForeignAnswers(cluster client.WithWatch, foreign func(code int32) error) client.Client {
 	genuine := func(ctx context.Context, c client.Client, err error) error {
 		if answered(ctx, c, err) {
@@ -95,10 +95,10 @@ func rejectForeignAnswers(cluster client.WithWatch, foreign func(code int32) err
 	})
 }
 
-// answered reports whether an API server has written the error. The text of any other error must not be repeated,
-// because it is a page of an unknown server. An API server always writes a Status, with one exception: for a kind that
-// is not installed it answers 404 in plain text. After such a 404, answered requests an object that every API server
-// has. It also returns true for 401 and 403 of any server, because access handles them.
+// answered reports whether an API server has written the error. Do not quote the text of any other error, because it
+// is a page of an unknown server. An API server always writes a Status, with one exception: for a kind that is not
+// installed it answers 404 in plain text. After such a 404, answered requests an object that every API server has. It
+// also returns true for a 401 of any server, because accessError handles a 401.
 func answered(ctx context.Context, cluster client.Client, err error) bool {
 	if !apierrors.IsUnexpectedServerError(err) || apierrors.IsUnauthorized(err) {
 		return true

@@ -18,11 +18,11 @@ import (
 
 // Config contains the settings of New. Only Consumer is required.
 type Config struct {
-	// Consumer is the configuration for the consumer: the cluster that lacks room, which CA scales.
+	// Consumer is the client configuration for the consumer, which is the cluster that CA scales.
 	Consumer *rest.Config
 	// Hub distinguishes the installations on one cluster; it must be a label value. Default "default".
 	Hub string
-	// LiqoNamespace is the namespace in which Liqo is searched for first, on every cluster. Default "liqo".
+	// LiqoNamespace is the namespace in which this backend searches for Liqo first, on every cluster. Default "liqo".
 	LiqoNamespace string
 	// UnreachableAfter is the time for which a provider may be silent without interruption before Establish and Join
 	// fail with ErrUnreachable. Default 10s.
@@ -38,8 +38,9 @@ type Config struct {
 	// TenantRights, if set, lists the permissions that the worker's account must grant itself before it may read
 	// Secrets in a tenant namespace.
 	TenantRights *TenantRights
-	// AnyLiqo allows peerings between clusters whose versions of Liqo are incompatible or newer than this release. It also
-	// allows several nodes on a provider with a version of Liqo that loses pods in that case.
+	// AnyLiqo allows peerings between clusters whose versions of Liqo are incompatible or newer than this release. It
+	// also allows several nodes on one provider when this cluster's version of Liqo loses pods of a provider with
+	// several nodes.
 	AnyLiqo bool
 	// RefusedFor is the time for which this backend does not use a provider that has removed our Tenant. Default 30m.
 	RefusedFor time.Duration
@@ -56,7 +57,8 @@ func (c Config) withDefaults() Config {
 }
 
 // Backend implements backend.Backend. It has no state except its clients and caches, and is safe for concurrent use,
-// even by several processes. Two verbs for one provider's peering, or for one attempt, must not run concurrently.
+// even by several processes. Callers must not run two verbs for the same peering, or for the same attempt,
+// concurrently.
 type Backend struct {
 	config  Config
 	local   client.Client // the consumer
@@ -65,7 +67,7 @@ type Backend struct {
 	graces  graces
 	ends    ends // the validity of credentials in use
 	changes changes
-	self    atomic.Pointer[identity] // this cluster's own identity, read once; nil before the first read
+	self    atomic.Pointer[identity] // this cluster's identity, read once; nil before that
 }
 
 var (

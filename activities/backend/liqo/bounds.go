@@ -15,17 +15,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// These constants bound an answer of a provider, in bytes, and the part of its text that errors repeat, in characters.
-// A provider that sends too much data harms only its own nodes.
+// maxAnswer and maxIdentity are the maximum sizes of a provider's answer, in bytes. maxWords is the maximum length,
+// in characters, of a provider's text in an error. A provider that exceeds a limit harms only its own nodes.
 const (
 	maxAnswer   = 16 << 20
 	maxIdentity = 4 << 20 // for a request of the provider's identity only
 	maxWords    = 500
 )
 
-// These constants bound the elements and fields in a provider's answer for each MiB of its bound. A slice has some ten
-// elements and two hundred fields in 4 KiB. Without these bounds, 4 MiB of empty objects take more than 1 GiB of
-// memory.
+// These constants are the maximum numbers of elements and fields in a provider's answer, for each MiB of the answer's
+// maximum size. A slice has some ten elements and two hundred fields in 4 KiB. Without these limits, an answer of 4
+// MiB of empty objects would take more than 1 GiB of memory.
 const (
 	elementsPerMiB = 3 << 10
 	fieldsPerMiB   = 64 << 10
@@ -33,13 +33,13 @@ const (
 
 type boundKey struct{}
 
-// withIdentityBound bounds each answer to a request under this context by maxIdentity.
+// withIdentityBound limits each answer to a request with the returned context to maxIdentity bytes.
 func withIdentityBound(ctx context.Context) context.Context {
 	return context.WithValue(ctx, boundKey{}, int64(maxIdentity))
 }
 
-// boundedTransport fails a request whose answer is larger than its bound. The answer is not decompressed, and only JSON
-// is decoded, so that a few bytes on the wire cannot become many in memory.
+// boundedTransport returns an error for a request whose answer is larger than its limit. The answer is not
+// decompressed, and only JSON is decoded, so that a few bytes on the wire cannot become many in memory.
 type boundedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -62,8 +62,9 @@ func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return response, nil
 }
 
-// withoutProtobuf returns a copy of the request that does not accept protobuf, because this client does not decode it.
-// client-go's metadata-only lists prefer protobuf with every config (client-go metadata/metadata.go).
+// withoutProtobuf returns a copy of the request that does not accept protobuf, because this client does not decode
+// it. For metadata-only lists client-go requests protobuf, independently of the config (client-go
+// metadata/metadata.go).
 func withoutProtobuf(request *http.Request) *http.Request {
 	var accepted []string
 	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
@@ -117,7 +118,7 @@ func (g *guardedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// boundedBody replaces the error that a http.MaxBytesReader returns at its bound by our own error.
+// boundedBody replaces the error of http.MaxBytesReader by our own error.
 type boundedBody struct{ io.ReadCloser }
 
 // Read implements io.Reader.
@@ -130,7 +131,7 @@ func (b boundedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// cutStatus shortens the message of an API server's answer, which errors repeat.
+// cutStatus shortens the message of an API server's answer, because our errors quote this message.
 func cutStatus(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {

@@ -23,8 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// flood returns a client. Its server answers each request with a list of that many MiB, compressed when the request
-// allows compression.
+// flood returns a client of a server that answers each request with a list of the given size in MiB. The server
+// compresses its answer when the request allows compression.
 func flood(t *testing.T, megabytes int) client.Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,8 @@ func flood(t *testing.T, megabytes int) client.Client {
 	return provider
 }
 
-// A provider that floods us with data is reported. The answer takes no more of the worker's memory than the bound.
+// A provider sends an answer that is too large. The backend reports this, and the worker uses only a bounded amount
+// of memory for the answer.
 func TestAnswersAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -111,7 +112,7 @@ func TestProviderMessagesAreCut(t *testing.T) {
 }
 
 // The id that a provider reports becomes part of names, labels and metrics. Identify therefore refuses an id with
-// characters that these do not allow.
+// characters that are not allowed there.
 func TestIdentifyRefusesInvalidIDs(t *testing.T) {
 	for _, id := range []string{"a b", "UPPER", "x,liqo.io/replication=true", strings.Repeat("x", 3<<20), "../../x",
 		"line\nbreak", strings.Repeat("x", 64)} {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CallBack changes a marked virtual node, and the change makes its virtual kubelet register a missing Node again.
+// The Node of a marked virtual node is missing. Each Restamp changes the virtual node, and this change makes the
+// virtual kubelet register the Node again. Restamp does not change a virtual node without the mark.
 func TestCallBackMakesKubeletRegisterItsNode(t *testing.T) {
 	t.Parallel()
 	called := func(c *clusters) string {

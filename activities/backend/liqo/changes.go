@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// changes wakes the waiters for an object as soon as Watch sees it change, so that Liqo's work is noticed immediately.
-// Correctness does not depend on it: without a Watch, or after a missed change, waiters poll.
+// changes wakes the waiters for an object as soon as Watch sees a change of the object, so that they notice Liqo's
+// work immediately. It only saves time: waiters also poll, because a Watch may not run, or may miss a change.
 type changes struct {
 	mu       sync.Mutex
 	waiting  map[chan struct{}]string // waiter -> name of the objects
 	watching atomic.Int64             // number of Watch calls that report all changes
 }
 
-// register counts one running Watch until end is called.
+// register counts one more running Watch, until the function end is called.
 func (c *changes) register() (end func()) {
 	c.watching.Add(1)
 	return func() { c.watching.Add(-1) }
@@ -22,7 +22,7 @@ func (c *changes) register() (end func()) {
 // watched reports whether a Watch is running. Waiters then poll only for changes that the Watch has missed.
 func (c *changes) watched() bool { return c.watching.Load() > 0 }
 
-// follow returns a channel that receives a token when an object of that name has changed, until stop is called.
+// follow returns a channel that receives a value when an object of that name has changed, until stop is called.
 func (c *changes) follow(name string) (changed <-chan struct{}, stop func()) {
 	token := make(chan struct{}, 1)
 	c.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// When a check has not succeeded yet, the wait pauses. A change of the object ends the pause.
+// A wait repeats its check until the check succeeds, and pauses between two checks. A change of the object ends the
+// pause.
 func TestChangeEndsThePauseOfAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestChangeEndsThePauseOfAWait(t *testing.T) {
 	})
 }
 
-// A change of any object that a Join waits for ends the pause of this Join.
+// A Join pauses between two polls. A change of any object that the Join waits for ends this pause.
 func TestWatchWakesTheJoin(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{

@@ -29,9 +29,9 @@ const (
 	watchTimeout    = 0 // a watch is one long request
 )
 
-// These constants limit the requests per second of this worker to one cluster, unless the cluster's configuration sets
-// another limit. All steps on the consumer share the limit, up to three hundred concurrently. With a limit of 50, the
-// steps of a large batch made no progress from one pass to the next.
+// These constants limit the requests per second of this worker to one cluster, unless the cluster's configuration
+// sets another limit. Up to three hundred steps run concurrently on the consumer and share its limit. With a limit of
+// 50, the steps of a large batch made no progress from one pass to the next.
 const (
 	maxQPS   = 500
 	maxBurst = 1000
@@ -64,8 +64,8 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	return client.NewWithWatch(config, client.Options{HTTPClient: &own, Scheme: scheme, Mapper: newMapper()})
 }
 
-// cancellableTransport ends a request when its context ends, even while client-go waits for a token from a program that
-// the kubeconfig names. client-go lets that program run without a limit (client-go plugin/pkg/client/auth/exec).
+// cancellableTransport ends a request when its context ends, even while client-go waits for a token from a program
+// that the kubeconfig names. client-go lets that program run for any time (client-go plugin/pkg/client/auth/exec).
 type cancellableTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -76,7 +76,7 @@ func (i cancellableTransport) RoundTrip(request *http.Request) (*http.Response, 
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		response, err := i.RoundTripper.RoundTrip(request) //nolint:bodyclose // the caller does, or the one below
+		response, err := i.RoundTripper.RoundTrip(request) //nolint:bodyclose // closed by the caller, or below
 		answers <- answer{response, err}
 	}()
 	select {

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Cluster Autoscaler sets a taint between our read and our write of the Node. The cordon fails, and the taint stays.
+// Cluster Autoscaler sets a taint after we have read the Node and before we write it. The cordon fails, and the taint
+// stays.
 func TestCordonFailsWhenTheNodeWasTaintedMeanwhile(t *testing.T) {
 	t.Parallel()
 	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule}

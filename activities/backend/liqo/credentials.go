@@ -18,8 +18,8 @@ import (
 
 const defaultKey = "kubeconfig"
 
-// openCredentials reads the kubeconfig for each client, so that a rotated kubeconfig is used immediately. Its errors do
-// not contain the parser's text, which might quote the file.
+// openCredentials reads the kubeconfig again for each client, so that a rotated kubeconfig is used immediately. Its
+// errors do not contain the parser's text, which might quote the file.
 func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credentials) (client.Client, error) {
 	var config *rest.Config
 	var err error
@@ -88,8 +88,8 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 	return config, nil
 }
 
-// inlineConfig reads a kubeconfig from a Secret. The kubeconfig must not name programs or files, and its expanded size
-// is bounded. Permission to write the Secret must not allow a user to control the worker.
+// inlineConfig reads a kubeconfig from a Secret. The kubeconfig must not name programs or files, and its expanded
+// size is bounded. Otherwise a user with permission to write the Secret could control the worker.
 func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
 	if strictyaml.CheckAliases(kubeconfig) != nil {
 		return nil, errAliases

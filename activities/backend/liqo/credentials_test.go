@@ -105,8 +105,8 @@ func TestCredentialsFileIsReadAgain(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrInvalid, "exactly one")
 }
 
-// A kubeconfig file names a program that returns a token, and the program hangs. A verb whose context has ended does
-// not wait for it.
+// A kubeconfig file names a program that returns a token, and the program hangs. A call of the backend returns when
+// its context ends, and does not wait for the program.
 func TestHangingCredentialsProgramDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

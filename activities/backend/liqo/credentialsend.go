@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// endKept is the time for which the end of credentials is still reported after their last use in this process.
+// endKept is the time for which CredentialsLife still reports credentials after their last use in this process.
 const endKept = time.Hour
 
 // ends remembers the validity of the credentials that this process uses. The zero value is ready for use.
@@ -23,8 +23,8 @@ type lifeEntry struct {
 	at   time.Time
 }
 
-// remember stores the validity of the credentials that a client was opened with. It removes the provider's entry if the
-// credentials have no end.
+// remember stores the validity of the credentials with which a client was opened. If the credentials do not expire,
+// it removes the provider's entry.
 func (e *ends) remember(provider string, cluster client.Client, now time.Time) {
 	p, ok := cluster.(pinned)
 	e.mu.Lock()
@@ -53,6 +53,6 @@ func (e *ends) all(now time.Time) map[string]account.Life {
 	return lives
 }
 
-// CredentialsLife returns the validity of the credentials by provider. The map contains the credentials that this
-// process has used within an hour and that have an end: tokens with an expiry, and client certificates.
+// CredentialsLife returns the validity of the credentials by provider. The map contains only credentials that expire
+// (tokens with an expiry, and client certificates) and that this process has used within the last hour.
 func (b *Backend) CredentialsLife() map[string]account.Life { return b.ends.all(time.Now()) }

@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The backend knows the expiry of a token as soon as a request uses it, even when the provider no longer accepts it.
+// The backend knows the expiry of a token as soon as a request uses the token, even if the provider no longer accepts
+// the token.
 func TestExpiryOfATokenIsKnown(t *testing.T) {
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:a:b", "exp": %d}`, end.Unix())

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Liqo waits up to 30 s for its signer and reports a denial during this time. Join therefore ignores a denial during
-// these 30 s.
+// Liqo waits up to 30 s for its signer and reports a denial in the meantime. Such an early denial is not final. Join
+// therefore ignores it during these 30 s.
 func TestJoinIgnoresAnEarlyDenial(t *testing.T) {
 	t.Parallel()
 	const signer = 30 * time.Second

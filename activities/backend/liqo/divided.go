@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// undivided returns ErrConflict if a clusterSelector would select the new virtual node without an existing virtual node
-// on the provider, or the reverse.
+// undivided returns ErrConflict if the new virtual node would divide the provider: a clusterSelector would select the
+// new node and not an existing one, or an existing one and not the new one.
 func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualNode,
 	virtual *offloadingv1beta1.VirtualNode) error {
 	message, err := j.divided(ctx, append(there, *virtual))
@@ -27,8 +27,8 @@ func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualN
 
 // divided describes a clusterSelector that selects some of the provider's virtual nodes, but not all. It returns ""
 // when no such selector exists. Liqo maps a namespace onto a provider, or removes the mapping, separately for each
-// virtual node (Liqo namespaceoffloading-controller/clusterselector.go). With such a selector Liqo would remove the
-// remote namespace with all its objects.
+// virtual node (Liqo namespaceoffloading-controller/clusterselector.go). For a virtual node that the selector does
+// not select, Liqo would remove the remote namespace with all its objects.
 func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.VirtualNode) (string, error) {
 	if len(there) < 2 {
 		return "", nil
@@ -41,7 +41,7 @@ func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.Virtual
 		o := &offloadings.Items[i]
 		selector, err := nodeaffinity.NewNodeSelector(&o.Spec.ClusterSelector)
 		if err != nil || len(o.Spec.ClusterSelector.NodeSelectorTerms) == 0 {
-			continue // it selects nothing, or everything
+			continue // an invalid selector selects nothing, an empty one everything
 		}
 		last := &there[len(there)-1]
 		for k := range there {

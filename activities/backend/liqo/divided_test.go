@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Two nodes of one provider differ in their labels, and a clusterSelector selects only one node. Join makes no node
-// that leads to this state.
+// A clusterSelector would select only one of two nodes of a provider, because their labels differ. Join does not make
+// the second node.
 func TestJoinRefusesWhenASelectorDividesTheProvider(t *testing.T) {
 	t.Parallel()
 	other := func(id, color string) *offloadingv1beta1.VirtualNode {
@@ -66,8 +66,8 @@ func TestJoinRefusesWhenASelectorDividesTheProvider(t *testing.T) {
 	}
 }
 
-// aside returns another virtual node on the provider, and a NamespaceOffloading whose clusterSelector selects only our
-// node.
+// aside returns another virtual node on the provider, and a NamespaceOffloading. The clusterSelector of the
+// NamespaceOffloading selects our node but not the other node.
 func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.NamespaceOffloading) {
 	theirs = &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
 	picky = &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}

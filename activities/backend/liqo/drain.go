@@ -52,8 +52,8 @@ func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, erro
 
 // unlabelEndedPods removes Liqo's own label from the pods that a finalizer keeps after their deletion. Liqo uses that
 // label to find the pods that it waits for. It waits for one virtual node after another and without a timeout, so one
-// dead finalizer would keep every virtual node of the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet
-// does not label a terminating pod again.
+// finalizer that is never removed would keep every virtual node of the cluster (Liqo
+// virtualnode-controller/drain.go). A virtual kubelet does not label a terminating pod again.
 func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 	pods, err := nodes.Pods(ctx, a.local, a.name())
 	if err != nil {

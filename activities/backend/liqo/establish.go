@@ -29,7 +29,8 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	if warning != "" {
 		progress.Report(backend.StageAPIServer, warning)
 	}
-	// The network is made first: a node on a peering that receives a network later is not Ready until then.
+	// The network is made first. If a peering has nodes before it has a network, the nodes are not Ready until the
+	// network is connected.
 	if err == nil {
 		err = p.connect(ctx, w, foreign)
 	}
@@ -49,8 +50,8 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	return nil
 }
 
-// prepare identifies this cluster and grants us the permissions that we need on it. message is the reason to wait
-// before the peering can begin.
+// prepare reads this cluster's identity and grants our account the permissions that it needs here. The result message
+// is the reason why the peering cannot begin yet, or "".
 func (p *peering) prepare(ctx context.Context) (message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return "", err
@@ -64,8 +65,8 @@ func (p *peering) prepare(ctx context.Context) (message string, err error) {
 	return "", p.admit(ctx, p.localNS)
 }
 
-// acceptable checks whether a peering is allowed. foreign reports that another installation or a user has made the
-// peering.
+// acceptable checks whether a peering is allowed. The result foreign is true if another installation or a user has
+// made the peering.
 func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string, err error) {
 	if err := p.locateRemote(ctx); err != nil {
 		return false, "", err

@@ -96,8 +96,8 @@ func sign(t *testing.T, c *clusters, nonce string) {
 	}))
 }
 
-// Establish overwrites a nonce that an earlier peering has left. It does not accept a signature of the old nonce for
-// the new one.
+// Establish overwrites a nonce that an earlier peering has left. It does not accept a signature of the old nonce as a
+// signature of the new one.
 func TestSignatureOfAnOldNonceIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -156,8 +156,8 @@ func TestExistingTenantIsChangedAsLittleAsPossible(t *testing.T) {
 	require.Equal(t, csr, tenant.Spec.CSR)
 }
 
-// Establish uses a peering that was made by hand and writes nothing. Any part of the peering is sufficient to recognize
-// it.
+// Establish uses a peering that was made by hand and writes nothing. It recognizes such a peering by any of its
+// parts.
 func TestEstablishUsesAForeignPeering(t *testing.T) {
 	t.Parallel()
 	byHand := controlPlaneSecret()
@@ -176,7 +176,7 @@ func TestEstablishUsesAForeignPeering(t *testing.T) {
 	}
 }
 
-// Establish does not change a Tenant that another owner has created since Establish began.
+// Another owner creates a Tenant while Establish runs. Establish does not change this Tenant.
 func TestEstablishLeavesANewForeignTenant(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -197,7 +197,8 @@ func oldRenew() *authv1beta1.Renew {
 		Status: authv1beta1.RenewStatus{AuthParams: &authv1beta1.AuthParams{}}}
 }
 
-// dump returns the resource version of every object of a peering's kinds, by object.
+// dump returns the resource versions of all objects of the kinds that a peering has. Each key of the result names an
+// object.
 func dump(t *testing.T, c *clusters) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lastWarning returns the last warning of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
-// handshake appears in no condition, only in events such as NonceNotFound or SignatureVerificationFailed (Liqo
-// pkg/liqo-controller-manager/authentication/tenant-controller). It returns "" when the credentials may not read
-// events.
+// lastWarning returns the last warning of the provider's Liqo about our Tenant, in Liqo's own words, or "". Liqo
+// reports a failed handshake in no condition, but only in events such as NonceNotFound or SignatureVerificationFailed
+// (Liqo pkg/liqo-controller-manager/authentication/tenant-controller). It returns "" when the credentials may not
+// read events.
 func (p *peering) lastWarning(ctx context.Context, tenant *authv1beta1.Tenant) string {
 	var events corev1.EventList
 	err := p.remote.do(ctx, "read events", func(provider client.Client) error {

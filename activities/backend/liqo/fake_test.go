@@ -159,7 +159,7 @@ func provider() fleet.Provider {
 	return p
 }
 
-// known returns the provider in the form in which our objects record it.
+// known returns the provider with only the fields that a recovery reads from our objects.
 func known() fleet.Provider {
 	return fleet.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
 }
@@ -179,22 +179,23 @@ func exists(t *testing.T, cluster client.Client, object client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// soon returns a context for a verb that waits in vain. The context ends long after even a slow machine has begun that
-// wait.
+// soon returns a context for a call of the backend that never succeeds. The context is long enough for the call to
+// begin its wait, even on a slow machine.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// prompt returns a context for a verb that does not have to wait.
+// prompt returns a context for a call of the backend that does not have to wait.
 func prompt(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// seconds returns a context that ends later than soon's, for a verb that waits several times.
+// seconds returns a context for a call of the backend that waits several times. It lasts longer than the context that
+// the function `soon` returns.
 func seconds(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	t.Cleanup(cancel)

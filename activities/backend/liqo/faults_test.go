@@ -67,7 +67,8 @@ func TestDrainContinuesAfterAFailedEviction(t *testing.T) {
 	})
 }
 
-// A verb returns when its context ends, even while the consumer does not return its own cluster id.
+// The consumer does not answer the request for its cluster id. A call of the backend still returns when its context
+// ends.
 func TestSilentConsumerBlocksNoVerb(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -95,7 +96,8 @@ func TestSilentConsumerBlocksNoVerb(t *testing.T) {
 	}
 }
 
-// The account may not list namespaces, and the read of one namespace fails. This failure does not count as a denial.
+// The account may not list namespaces, and the read of one namespace fails. The backend does not report this failure
+// as ErrDenied.
 func TestUnreadableTenantNamespaceIsNoDenial(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -115,7 +117,8 @@ func TestUnreadableTenantNamespaceIsNoDenial(t *testing.T) {
 	require.ErrorIs(t, p.locateRemote(t.Context()), backend.ErrUnreachable)
 }
 
-// Each verb reads the credentials, so every goroutine that their client starts must end with the verb.
+// Each call of the backend reads the credentials and opens a client. Every goroutine that the client starts must end
+// with the call.
 func TestCredentialsClientLeavesNoGoroutine(t *testing.T) { // not parallel: it counts goroutines
 	dir := t.TempDir()
 	testkit.NewAuthority(t).Write(t, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
@@ -156,7 +159,8 @@ func TestWatchListIsBounded(t *testing.T) {
 	}
 }
 
-// A slice without an answer does not count as denied when the peering is foreign, or when the peering still exists.
+// The provider does not answer a slice. Join does not report ErrDenied if the peering belongs to another owner, or if
+// the provider still has our Tenant.
 func TestUnansweredSliceIsNoDenial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,8 +170,8 @@ func TestUnansweredSliceIsNoDenial(t *testing.T) {
 		_, err := c.Join(soon(t), spec(), nil)
 		require.NotErrorIs(t, err, backend.ErrDenied)
 
-		// crd-replicator drops requests that the provider forbids. When the peering exists again, Join must therefore
-		// make crd-replicator send the slice again.
+		// crd-replicator drops a request that the provider forbids. When the peering exists again, Join must
+		// therefore make crd-replicator send the slice again.
 		c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
 			[]client.Object{tenantNS(me), tenantOf(mine())})
 		_, err = c.Join(soon(t), spec(), nil)

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzKubeconfig reads kubeconfigs from Secrets. A kubeconfig that the backend accepts runs no program and reads no
-// file.
+// FuzzKubeconfig reads kubeconfigs as if they came from Secrets. If the backend accepts a kubeconfig, this kubeconfig
+// runs no program and reads no file.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfig))
 	for _, seed := range []string{

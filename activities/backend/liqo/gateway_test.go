@@ -85,7 +85,7 @@ func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 	return c
 }
 
-// An answer that does not come from an API server shows only that the provider is unreachable.
+// The gateway answers a request itself and does not forward it. The backend reports that the provider is unreachable.
 func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway,
@@ -102,7 +102,7 @@ func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	}
 }
 
-// A 404 from a gateway does not show that our objects on the provider are gone.
+// A gateway answers 404. This does not show that our objects on the provider are gone.
 func TestGateways404DoesNotCountAsGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -131,7 +131,7 @@ func TestGateways404DoesNotCountAsGone(t *testing.T) {
 	}
 }
 
-// The same applies to requests with Liqo's own kubeconfig: a 404 page does not show that the slice is gone.
+// A request with Liqo's own kubeconfig gets a 404 page from a gateway. This does not show that the slice is gone.
 func TestGateways404DoesNotCountSliceAsGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -151,12 +151,12 @@ func TestGateways404DoesNotCountSliceAsGone(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "an API server that knows no slices has none")
 }
 
-// A proxy in front of the consumer's API server answers 404 when it has lost that server. List then fails, so that no
-// node is drained.
+// A proxy in front of the consumer's API server answers 404 when it has lost that server. List then fails. If it
+// returned an empty list, nodes would be drained.
 func TestListFailsWhenTheConsumersProxyAnswers404(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it existed a moment ago
+		if strings.HasSuffix(r.URL.Path, "/configmaps") { // the kind existed a moment ago
 			list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
 				Items: []corev1.ConfigMap{*clusterID(me)}}
 			w.Header().Set("Content-Type", "application/json")

@@ -9,22 +9,24 @@ type graces struct {
 	answer time.Duration
 	// renew is the time for Liqo 1.2 to make the Renew of a new Identity. Earlier versions of Liqo never make one.
 	renew time.Duration
-	// register is the time for a virtual kubelet to register its Node before its virtual node is deleted. When the Node is
-	// registered during the deletion, Liqo's controller dereferences nil and crashes (1.2.0,
-	// virtualnode-controller/deletion-routine.go:232), and every deletion in the cluster waits until it runs again.
+	// register is the time for a virtual kubelet to register its Node before its virtual node is deleted. If the Node
+	// is registered during the deletion, Liqo's controller dereferences nil and crashes (1.2.0,
+	// virtualnode-controller/deletion-routine.go:232). Then every deletion of a virtual node in the cluster waits
+	// until the controller runs again.
 	register time.Duration
-	// kubelet is the time for the pod of a virtual kubelet to be removed after the end of its own grace period. Afterwards
-	// its node counts as lost.
+	// kubelet is the time in which the pod of a virtual kubelet must be gone after the end of the pod's own grace
+	// period. Afterwards the node on which the pod runs counts as lost.
 	kubelet time.Duration
 	// namespaceMap is the time for the removal of a NamespaceMap that no virtual node needs any longer.
 	namespaceMap time.Duration
-	// release is the time for crd-replicator to release an object on its own. Afterwards this package checks the
-	// provider for the reason.
+	// release is the time for crd-replicator to remove its finalizer from a deleted object on its own. Afterwards
+	// this package checks the provider for the reason.
 	release time.Duration
-	// refusal is the time for a newly started API server to read its roles. During this time an answer that we lack a
-	// permission is not final.
+	// refusal is the time for a newly started API server to read its roles. If the API server answers during this
+	// time that we lack a permission, this answer is not final.
 	refusal time.Duration
-	// identify is the same time for the first use of credentials. It is shorter, because a user waits for the answer.
+	// identify is like refusal, but for the first use of credentials. It is shorter, because a user waits for the
+	// answer.
 	identify time.Duration
 	// certificate is the time for which Return waits for an unreachable provider, so that it can delete the certificate
 	// on that provider.

@@ -39,7 +39,7 @@ func answering(t *testing.T, header map[string]string, status int, body string) 
 
 var inJSON = map[string]string{"Content-Type": "application/json"}
 
-// An answer that is small on the wire and large in memory is not read to its end.
+// An answer is small on the wire, but would be large in memory. The backend does not read it to its end.
 func TestAnswersLargeInMemoryAreCut(t *testing.T) {
 	list := `{"apiVersion":"v1","kind":"ConfigMapList","items":[`
 	anchors := "apiVersion: v1\nkind: ConfigMapList\nitems:\n- &a\n  data: {a: b}\n" + strings.Repeat("- *a\n", 50000)
@@ -75,7 +75,8 @@ func fields(n int) string {
 	return b.String() + `"z":""`
 }
 
-// Lists of metadata are requested in JSON like all other lists, although client-go prefers protobuf for them.
+// The backend requests lists of metadata in JSON, like all other lists, although client-go prefers protobuf for
+// metadata.
 func TestMetadataIsRequestedInJSON(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "protobuf") {
@@ -130,8 +131,8 @@ func TestGrantsWithHugeExponentsAreFast(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 }
 
-// The name of our Tenant, which a provider can choose, becomes part of histories. Reasons that contain the name are
-// therefore cut.
+// The name of our Tenant, which a provider can choose, becomes part of histories. The backend therefore shortens a
+// reason that contains this name.
 func TestReasonsWithLongNamesAreCut(t *testing.T) {
 	tenant := tenantOf(mine())
 	tenant.Name = strings.Repeat("x", 1<<20)

@@ -23,7 +23,7 @@ type identity struct {
 }
 
 // Identify reads the provider's cluster id with its credentials. It returns within two request timeouts plus
-// graces.identify, the time in which a newly started API server may refuse every request.
+// graces.identify. A newly started API server may refuse every request during graces.identify.
 func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	provider, err := b.open(ctx, credentials)
 	if err != nil {
@@ -57,8 +57,8 @@ func invalidIfUnauthorized(err error) error {
 	return accessError("read its cluster id", err)
 }
 
-// identify reads a cluster's id from the ConfigMap that Liqo's chart installs, found by label in the usual namespace or
-// else anywhere (Liqo pkg/utils/cluster_info.go).
+// identify reads a cluster's id from the ConfigMap that Liqo's chart installs. It searches for the ConfigMap by
+// label, in the usual namespace and then in all namespaces (Liqo pkg/utils/cluster_info.go).
 func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity, error) {
 	byLabel := client.MatchingLabels{consts.K8sAppNameKey: consts.ClusterIDConfigMapNameLabelValue}
 	var found corev1.ConfigMapList

@@ -33,7 +33,7 @@ func TestIdentifyReadsTheClusterID(t *testing.T) {
 	require.ErrorContains(t, err, "elsewhere/clusterid")
 }
 
-// Each answer of a provider is mapped to the error that decides the caller's reaction.
+// The backend maps each kind of answer of a provider to one of the errors to which callers react.
 func TestErrorsOfAProviderAreClassified(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
@@ -78,7 +78,7 @@ func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	require.ErrorContains(t, err, "may not read its cluster id")
 }
 
-// Alive checks with one request whether this cluster's API server answers, however many peerings exist.
+// Alive checks whether this cluster's API server answers. It sends one request, even if many peerings exist.
 func TestAliveSendsOneRequest(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)

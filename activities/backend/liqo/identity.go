@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// ensureIdentity passes the Tenant's answer to our own Liqo. It reports done once Liqo has made a kubeconfig from the
-// answer.
+// ensureIdentity passes the credentials that the provider has put into the Tenant to our own Liqo. It reports done
+// once Liqo has made a kubeconfig from them.
 func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant,
 	h handshake) (done bool, message string, err error) {
 	annotations := p.annotations()
@@ -79,8 +79,8 @@ func (p *peering) forgeIdentity(tenant *authv1beta1.Tenant, annotations map[stri
 	}
 }
 
-// outdated reports whether the Tenant's answer must replace the parameters of the Identity. Liqo 1.2 renews the
-// Identity's certificate automatically, so an Identity may be newer than the Tenant.
+// outdated reports whether the credentials in the Tenant (answer) must replace those in the Identity (have). Liqo 1.2
+// renews the Identity's certificate automatically, so an Identity may be newer than the Tenant.
 func outdated(have, answer *authv1beta1.AuthParams, publicDER []byte) bool {
 	if !certifies(have, publicDER) || have.APIServer != answer.APIServer || !bytes.Equal(have.CA, answer.CA) ||
 		ptr.Deref(have.ProxyURL, "") != ptr.Deref(answer.ProxyURL, "") {
@@ -94,7 +94,7 @@ func outdated(have, answer *authv1beta1.AuthParams, publicDER []byte) bool {
 	return err == nil && fresh.NotAfter.After(old.NotAfter)
 }
 
-// foreignIdentity reports done when a peering of another owner has its kubeconfig.
+// foreignIdentity reports done when the peering, which belongs to another owner, has its kubeconfig.
 func (p *peering) foreignIdentity(ctx context.Context) (done bool, message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return false, "", err
@@ -111,7 +111,7 @@ func (p *peering) foreignIdentity(ctx context.Context) (done bool, message strin
 		"it, or remove the provider's Tenant " + p.self.id, nil
 }
 
-// patchIfChanged sends a merge patch of the difference, and sends nothing without a difference.
+// patchIfChanged sends the difference between before and after as a merge patch. If they are equal, it sends nothing.
 func patchIfChanged(ctx context.Context, cluster client.Client, before, after client.Object) error {
 	patch := client.MergeFrom(before)
 	data, err := patch.Data(after)

@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// inUse returns ErrInUse while an object of any owner needs the peering: a slice or a virtual node on the provider, or
-// the other direction of a two-way peering, which shares namespaces with ours. It reads the API server and never a
-// cache (I11). It does not read the ForeignCluster either, because the ForeignCluster may be hours out of date
-// (reachable.go).
+// inUse returns ErrInUse while a slice or a virtual node on the provider, of any owner, needs the peering. It also
+// returns ErrInUse while the peering has a second direction, in which the provider is the consumer, because this
+// direction shares namespaces with ours. It reads the API server and never a cache (I11). It does not read the
+// ForeignCluster either, because the ForeignCluster may be hours out of date (reachable.go).
 func (p *peering) inUse(ctx context.Context) error {
 	var slices authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &slices, outgoing(p.provider.ID)); err != nil {
@@ -46,8 +46,8 @@ func (p *peering) inUse(ctx context.Context) error {
 	return nil
 }
 
-// outgoing selects the objects that this cluster replicates to a provider. The remote cluster id alone would also match
-// replicas of the other direction.
+// outgoing selects the objects that this cluster replicates to a provider. The remote cluster id alone would also
+// match the objects that the provider replicates to this cluster.
 func outgoing(provider string) client.MatchingLabels {
 	return client.MatchingLabels{
 		consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
@@ -56,8 +56,8 @@ func outgoing(provider string) client.MatchingLabels {
 }
 
 // inUseRemotely lists the slices on the provider that were replicated from this cluster and no longer exist here. It
-// deletes our slices, and returns ErrInUse for a slice of another owner. With credentials that may not read slices it
-// returns 0.
+// deletes our slices, and returns ErrInUse for a slice of another owner. The result left is the number of listed
+// slices, or 0 if the credentials may not read slices.
 func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 	if p.remoteNS == "" {
 		return 0, nil

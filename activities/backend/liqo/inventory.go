@@ -23,8 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// List finds the attempts of this hub by the labels of their slices and virtual nodes on the consumer, and the
-// annotations of their Nodes.
+// List finds the attempts of this hub on the consumer. It finds them by the labels of their slices and virtual nodes,
+// and by the annotations of their Nodes.
 func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -63,11 +63,11 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	return found.sorted(), nil
 }
 
-// maxNodeReads bounds the Nodes that List reads by name concurrently.
+// maxNodeReads is the maximum number of Nodes that List reads by name concurrently.
 const maxNodeReads = 16
 
-// findNodes reads by name the Nodes of marked virtual nodes that no list has shown. Any user may have removed our label
-// or our annotations from a Node: the Node still exists, and its pods run.
+// findNodes reads a Node by name if its virtual node is marked and no list has shown the Node. Such a Node may exist
+// without our label or annotations: any user may remove these, and the Node's pods still run.
 func (b *Backend) findNodes(ctx context.Context, self identity, found findings) error {
 	var missing []*fleet.Found
 	for _, entry := range found {
@@ -91,7 +91,8 @@ func (b *Backend) findNodes(ctx context.Context, self identity, found findings) 
 	return nil
 }
 
-// findCredentials adds the credentials of the peering to attempts without a virtual node.
+// findCredentials adds the credentials of the peering to the attempts without a virtual node, because none of their
+// other objects carries credentials.
 func (b *Backend) findCredentials(ctx context.Context, self identity, found findings) error {
 	var identities authv1beta1.IdentityList
 	listed := false
@@ -114,12 +115,13 @@ func (b *Backend) findCredentials(ctx context.Context, self identity, found find
 	return nil
 }
 
-// findings collects the existing objects by object name, which is unique over all attempts: slices, then virtual nodes,
-// then Nodes. Nodes are compared with their bookings.
+// findings collects the existing objects of each attempt. The key is the name that all objects of an attempt have; no
+// two attempts have the same name. Add slices first, then virtual nodes, then Nodes: a Node is compared with the
+// booking on its virtual node.
 type findings map[string]*fleet.Found
 
-// add adds one object. It ignores an object without our tags, or with tags that contradict its name: such an object is
-// not owned by us.
+// add adds one object. It ignores an object that is not owned by us: an object without our tags, or with tags that
+// contradict its name.
 func (f findings) add(object client.Object, ours map[string]string) {
 	attempt, ok := attemptOf(object)
 	if !ok || !backend.Carries(tags(object), ours) {
@@ -159,9 +161,9 @@ func (f findings) sorted() []fleet.Found {
 	return all
 }
 
-// Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed. It
-// ignores objects outside the tenant namespace of their peer: permission to write Secrets in another namespace must not
-// allow a user to choose a peering's credentials.
+// Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed.
+// It ignores objects outside the tenant namespace of their provider. Otherwise a user with permission to write
+// Secrets in another namespace could choose the credentials of a peering.
 func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -176,7 +178,8 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
-	// Namespaces are listed last, so that the list contains the namespace of a peering that is being made.
+	// The namespaces are listed last. Otherwise a peering that is made between the lists would have an object whose
+	// namespace is not listed, and this object would be ignored.
 	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
@@ -201,13 +204,13 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	return found.sorted(), nil
 }
 
-// peers collects the providers that objects on the consumer belong to.
+// peers collects the providers to which objects on the consumer belong.
 type peers struct {
 	tenants map[string]string // namespace -> provider id
 	byID    map[string]fleet.Provider
 }
 
-// add records the object's provider. The credentials reference of a later object replaces an earlier one.
+// add records the object's provider. If several objects refer to credentials, the reference of the last one applies.
 func (p peers) add(object client.Object) {
 	id := object.GetLabels()[consts.RemoteClusterID]
 	namespace := object.GetNamespace()
@@ -218,8 +221,9 @@ func (p peers) add(object client.Object) {
 		Credentials: cmp.Or(backend.CredentialsOf(object.GetAnnotations()), p.byID[id].Credentials)}
 }
 
-// addRecordedPeers adds providers by the other records in a tenant namespace: the record that a provider has removed
-// our Tenant, and, in a namespace that is not ours, the nonces of a peering that was made only in part.
+// addRecordedPeers adds the provider of a tenant namespace that contains one of two other records. The first is the
+// ConfigMap that records the removal of our Tenant. The second is a nonce of a partly made peering, in a namespace
+// that is not ours.
 func (b *Backend) addRecordedPeers(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
 	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
 	p.self, p.localNS, p.ownNS = self, namespace.Name, b.isOurs(self.id, namespace)

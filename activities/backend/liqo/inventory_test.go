@@ -47,7 +47,7 @@ func TestListReturnsOurAttempts(t *testing.T) {
 }
 
 // List fails while the API server does not serve one of the kinds, for example because Liqo's CRDs are not installed.
-// If List returned an empty list instead, the comparison would count every node as lost.
+// If List returned an empty list instead, every group would count its nodes as lost.
 func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []client.ObjectList{&authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{},
@@ -66,8 +66,9 @@ func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	}
 }
 
-// An attempt belongs to the provider of its virtual node. A restored backup may have left a slice of the same name in
-// the namespace of another provider, and that namespace is listed first.
+// An attempt belongs to the provider of its virtual node. A slice of the same name exists in the namespace of another
+// provider, as may happen after the restore of a backup. List reads that namespace first, and still names the
+// provider of the virtual node.
 func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	t.Parallel()
 	left := accepted("2")
@@ -79,8 +80,7 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	require.Equal(t, peer, found[0].Attempt.Provider.ID)
 }
 
-// An attempt counts as terminating when any of its objects is being deleted, independently of the order in which the
-// kinds are listed.
+// An attempt counts as terminating when any of its objects is being deleted: its slice, its virtual node or its Node.
 func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	t.Parallel()
 	for which := range stampedNode() {

@@ -30,7 +30,7 @@ type join struct {
 
 	several   bool                       // this cluster's Liqo supports several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
-	allowedAt time.Time                  // when a check last allowed a virtual node from granting
+	allowedAt time.Time                  // when allow last permitted a virtual node
 	network   fleet.NetworkMode          // of the virtual node; gateway means every mode with a network
 
 	starting stopwatch // time without a registered Node
@@ -39,8 +39,8 @@ type join struct {
 	denied   stopwatch // time since the slice's authentication was denied
 }
 
-// diagnoseAfter is the time for which Join waits for another component before it searches for the reason of the delay.
-// On a warm cluster the wait is mostly shorter, and the search would load the API server.
+// diagnoseAfter is the time for which Join waits for another component before it searches for the reason of the
+// delay. Most waits are shorter, and the search would load the API server.
 const diagnoseAfter = time.Second
 
 // Join makes the attempt's slice, virtual node and Node, or adopts existing ones, and stamps the Node last.
@@ -68,8 +68,8 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	return backend.Node{Name: j.node.Name, UID: string(j.node.UID)}, nil
 }
 
-// peered reports done when the peering exists. Without a peering it returns ErrNotPeered, because waiting would not
-// help.
+// peered reports done when the peering exists. If the peering does not exist, it returns ErrNotPeered, because
+// waiting would not help.
 func (j *join) peered(ctx context.Context) (bool, string, error) {
 	if err := j.spec.Kind(fleet.NodesVirtual); err != nil {
 		return false, "", err
@@ -133,12 +133,12 @@ func (j *join) readNode(ctx context.Context) error {
 	return nil
 }
 
-// ready reports done when the Node is Ready, except for Kubernetes' own taint, and has the labels, taints and size of
-// the spec. Liqo up to 1.1 adds labels and taints only after it has registered the Node.
+// ready reports done when the Node is Ready and has the labels, taints and size of the spec. Kubernetes' own taint
+// not-ready may still be on the Node. Liqo up to 1.1 adds labels and taints only after it has registered the Node.
 func (j *join) ready(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
-		return false, fmt.Sprintf("Node %s has vanished and is expected back", j.name()), nil
+		return false, fmt.Sprintf("Node %s was deleted and is expected back", j.name()), nil
 	}
 	if err != nil {
 		return false, "", err

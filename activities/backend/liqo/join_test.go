@@ -124,8 +124,8 @@ func TestJoinReportsADenial(t *testing.T) {
 	}
 }
 
-// The administrators of a provider with a later Liqo may disable the class "default". Such a refusal has its own reason
-// (Liqo remoteresourceslice_controller.go, handleResourcesStatus).
+// In later versions of Liqo, the administrators of a provider can disable the class "default". A slice of this class
+// is then denied with its own reason (Liqo remoteresourceslice_controller.go, handleResourcesStatus).
 func TestJoinReportsADisabledDefaultClass(t *testing.T) {
 	t.Parallel()
 	const words = "the default ResourceSlice class has been administratively disabled on the provider"
@@ -138,8 +138,8 @@ func TestJoinReportsADisabledDefaultClass(t *testing.T) {
 	require.ErrorContains(t, err, words)
 }
 
-// The slice requests the offer's class. When the controller of this class has no room, the provider is full. This is
-// not a refusal.
+// The slice requests the offer's class. If the controller of this class has no free capacity, Join reports ErrFull
+// and not a refusal.
 func TestFullClassIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,8 @@ func TestFullClassIsNoRefusal(t *testing.T) {
 	require.ErrorContains(t, err, "not free on this provider: cpu 1 of 2")
 }
 
-// A drained Tenant does not even allow a consumer to request a slice. Join reads the reason from the Tenant.
+// A consumer with a drained Tenant may not request a slice, so the slice gets no answer. Join reads the reason from
+// the Tenant.
 func TestUnansweredSliceOfADrainedTenantIsDenied(t *testing.T) {
 	t.Parallel()
 	slice := accepted("2")
@@ -216,7 +217,7 @@ func TestSliceWithoutVirtualNodeIsListed(t *testing.T) {
 	require.Nil(t, found[0].Booking)
 }
 
-// A provider whose nodes have another value for a label of the group cannot serve the group.
+// For one label, the provider's nodes have a different value than the group. Join refuses such a provider.
 func TestJoinRefusesContradictingLabels(t *testing.T) {
 	c := newClusters(t, peered(accepted("2"), sliceIdentity()), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
@@ -246,9 +247,10 @@ func TestJoinStampsTheNode(t *testing.T) {
 	require.True(t, found[0].Marked && found[0].Stamped && found[0].Ready)
 }
 
-// A Node whose condition has changed keeps its previous taints for a moment and accepts no pods until Kubernetes
-// removes them. CA knows one of these taints and counts the Node as not started; with any other taint CA would count
-// the Node as full. Kubernetes reacts late to the condition Unknown and then replaces the first taint by the second.
+// When a Node becomes Ready, it keeps its previous taints for a moment, and accepts no pods until Kubernetes has
+// removed them. CA counts a Node with the taint not-ready as not started, and a Node with any other of these taints
+// as full. If the Node's condition was Unknown before, Kubernetes replaces the taint not-ready by the taint
+// unreachable after a delay. Join waits until all of these taints are gone.
 func TestJoinWaitsForTaintsToGo(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,

@@ -16,16 +16,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// These constants name the VkOptionsTemplate that Liqo's chart installs, our own template in a provider's tenant
-// namespace, and the argument that our template adds (Liqo cmd/virtual-kubelet/root/flag.go).
+// standardOptions is the VkOptionsTemplate that Liqo's chart installs. networklessOptions is our own template in a
+// provider's tenant namespace. withoutIPReflection is the argument that our template adds (Liqo
+// cmd/virtual-kubelet/root/flag.go).
 const (
 	standardOptions     = "virtual-kubelet-default"
 	networklessOptions  = "liqo-autoscaler-no-network"
 	withoutIPReflection = "--disable-ip-reflection=true"
 )
 
-// kubeletOptions returns the VkOptionsTemplate of the attempt's node: the template that its offer names, or nil for
-// Liqo's own.
+// kubeletOptions returns the VkOptionsTemplate for the attempt's node. It is the template that the offer names. For a
+// node without a network it is our own copy of that template. A nil result means Liqo's standard template.
 func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, error) {
 	_, options, err := readNetwork(j.Provider.Network)
 	if err != nil || j.network != fleet.NetworkNone && options.VirtualKubelet == standardOptions {
@@ -59,9 +60,11 @@ func referenceTo(options *unstructured.Unstructured) *corev1.ObjectReference {
 		Namespace: options.GetNamespace(), Name: options.GetName()}
 }
 
-// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the present standard template,
-// which a Liqo upgrade changes, plus one argument. With this argument pods on the node have no address on the consumer,
-// so no Service sends traffic to a pod that it cannot reach. Installations on the same cluster share the template.
+// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network. It is a copy of the template
+// that the offer names, usually the standard template, plus one argument. With this argument the pods on the node
+// have no address on the consumer. So Services send no traffic to these pods: the traffic could not reach them. When
+// the original template has changed, as after a Liqo upgrade, it is copied again. Installations on the same cluster
+// share the template.
 func (j *join) ensureNetworklessOptions(ctx context.Context,
 	standard *unstructured.Unstructured) (*corev1.ObjectReference, error) {
 	found := newOptions()
@@ -83,7 +86,8 @@ func (j *join) ensureNetworklessOptions(ctx context.Context,
 	return referenceTo(want), nil
 }
 
-// withoutNetwork returns the copy of the standard options in a namespace, for nodes without a network.
+// withoutNetwork returns the template for nodes without a network: a copy of standard in the given namespace, plus
+// withoutIPReflection.
 func withoutNetwork(standard *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
 	want := newOptions()
 	want.SetNamespace(namespace)

@@ -51,8 +51,7 @@ func TestNodeUsesTheOffersKubeletOptions(t *testing.T) {
 	})
 }
 
-// networkless runs a Join on a provider without a network. The installation has its VkOptionsTemplate, and the provider
-// has the given objects.
+// networkless runs a Join on a provider without a network. Liqo's own VkOptionsTemplate and the given objects exist.
 func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	c := newClusters(t, peered(append(there, accepted("2"), sliceIdentity())...), nil)
 	s := spec()
@@ -61,8 +60,8 @@ func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	return c, err
 }
 
-// A node without a network runs with the current options of the installation, also after an upgrade of Liqo. One option
-// differs: the pods' addresses do not become endpoints of this cluster's Services.
+// A node without a network runs with the current options of Liqo's own VkOptionsTemplate, also after an upgrade of
+// Liqo. One option differs: the addresses of the node's pods do not become endpoints of this cluster's Services.
 func TestNodeWithoutNetworkUsesCurrentOptions(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string][]client.Object{
@@ -99,8 +98,8 @@ func TestJoinNeedsLiqosStandardOptions(t *testing.T) {
 	})
 }
 
-// In a foreign tenant namespace, RemovePeering removes our options with the peering, unless a virtual node still names
-// them.
+// RemovePeering also removes our VkOptionsTemplate from a tenant namespace that is not ours. It keeps the template
+// while a virtual node still names it.
 func TestRemovePeeringRemovesTheOptions(t *testing.T) {
 	t.Parallel()
 	options := optionsOf(localNS, networklessOptions, "virtual-kubelet:1")

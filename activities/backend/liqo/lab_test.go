@@ -25,8 +25,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The tests TestLab* need real Liqo. `make e2e SUITE=backend` starts three clusters, the lab, and runs them there.
-// Without a lab these tests are skipped.
+// The tests TestLab* need real Liqo. `make e2e SUITE=backend` starts three clusters, which are called the lab, and
+// runs these tests there. Without a lab these tests are skipped.
 
 const (
 	consumer = "consumer" // names of the lab's clusters, and their Liqo cluster ids
@@ -37,13 +37,13 @@ const (
 type lab struct {
 	root, bin string
 	clusters  map[string]*cluster
-	rights    *liqo.TenantRights // permissions of the worker's account; the function accounts sets them
+	rights    *liqo.TenantRights // permissions of the worker's account; accounts sets them
 }
 
 type cluster struct {
 	name       string
 	kubeconfig string // the administrator's kubeconfig
-	account    string // the kubeconfig of backends: the administrator's, unless the function accounts made another
+	account    string // the kubeconfig of backends: kubeconfig, or the result of accounts
 	kube       kubernetes.Interface
 	any        dynamic.Interface
 	cut        bool // whether the test has stopped its API server
@@ -93,18 +93,19 @@ func (l *lab) clear(t *testing.T) {
 	}
 }
 
-// refusedFor is the time for which a backend of the lab waits after a provider has removed our Tenant, before it makes
-// a peering with this provider again. A removal takes some 15 s.
+// refusedFor is the time for which a backend of the lab does not use a provider that has removed our Tenant. It is
+// longer than the removal of the peering, which takes some 15 s.
 const refusedFor = 40 * time.Second
 
-// backend returns a new backend on the lab's consumer, like the backend of another process.
+// backend returns a new backend on the lab's consumer. It shares no memory with other backends, like a backend in
+// another process.
 func (l *lab) backend(t *testing.T) *liqo.Backend { return l.backendFor(t, refusedFor) }
 
 // backendFor returns a backend that waits for refusedFor after a provider has removed our Tenant.
 func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
 	c := l.config(t)
-	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract joins several nodes on one provider, with Liqo 1.1 too
+	c.RefusedFor, c.AnyLiqo = refusedFor, true // the tests join several nodes on one provider, with Liqo 1.1 too
 	return newBackend(t, c)
 }
 
@@ -132,7 +133,7 @@ func (l *lab) provider(n int) fleet.Provider {
 		Network: &fleet.Network{Mode: fleet.NetworkNone}}
 }
 
-// requireNothing fails the test when an object of ours is left on either side.
+// requireNothing fails the test when an object of ours is left on any cluster.
 func (l *lab) requireNothing(t *testing.T) {
 	t.Helper()
 	found, err := l.objects(t.Context())
@@ -140,7 +141,7 @@ func (l *lab) requireNothing(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// signal sends a signal to a process of the lab by its name in <root>/pids.
+// signal sends a signal to a process of the lab. The parameter process is its name in <root>/pids.
 func (l *lab) signal(process string, signal syscall.Signal) error {
 	pid, err := l.pid(process)
 	if err != nil {

@@ -25,16 +25,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// With LAB_ACCOUNTS set, backends use the accounts of the chart and of the command provider-access, with no further
-// permissions. The suite makes its own changes as an administrator.
+// If LAB_ACCOUNTS is set, backends use the accounts that the chart and the command provider-access make, and have no
+// further permissions. The suite makes its own changes as an administrator.
 
 const (
 	ownNamespace  = "liqo-autoscaler"
 	workerAccount = "liqo-autoscaler-worker"
 )
 
-// accounts makes these accounts once in a lab. It writes their credentials into the kubeconfig that backends use for
-// each cluster.
+// accounts makes the accounts of the chart and of provider-access once in a lab. It writes their credentials into the
+// kubeconfigs that backends use (cluster.account).
 func (l *lab) accounts(t *testing.T) {
 	t.Helper()
 	l.rights = &liqo.TenantRights{Role: workerAccount + "-tenant", Namespace: ownNamespace, Account: workerAccount}
@@ -114,7 +114,7 @@ func (c *cluster) granted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := "" // the worker has its permissions in every namespace
+	namespace := "" // the worker's permissions are in every namespace
 	if strings.HasPrefix(c.name, "provider") {
 		namespace = "liqo-tenant-" + consumer
 	}

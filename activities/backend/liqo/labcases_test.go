@@ -16,8 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A peering that is established with new credentials works, and its objects record the new credentials. When a test
-// repairs the kubeconfig in a Secret while a verb runs, the verb uses the repaired kubeconfig without a restart.
+// Establish runs with new credentials. The peering works, and its objects record the new credentials. Then the
+// kubeconfig in a Secret is broken, and the test repairs it while a call of the backend runs. The call uses the
+// repaired kubeconfig without a restart.
 func TestLabRotatedCredentials(t *testing.T) {
 	l := theLab(t)
 	good, err := os.ReadFile(l.clusters["provider1"].account)
@@ -50,8 +51,8 @@ func TestLabRotatedCredentials(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A two-way peering has a second direction that shares its namespaces with ours. Our peering stays as long as that
-// direction exists, and the removal does not harm that direction.
+// In a two-way peering, the opposite direction uses the same namespaces as our direction. Our peering stays as long
+// as the opposite direction exists. The removal of our peering does not harm the opposite direction.
 func TestLabTwoWay(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -96,7 +97,7 @@ func TestLabOneSlice(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A drained Tenant removes even the consumer's permission to request a slice. Join still reports a denial.
+// A drained Tenant withdraws the consumer's permission to request a slice. Join still reports a denial.
 func TestLabDrained(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -114,8 +115,8 @@ func TestLabDrained(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A provider removes our Tenant. crd-replicator then may not remove its own finalizers, but Return and RemovePeering
-// still complete.
+// A provider removes our Tenant. crd-replicator then lacks the permission to remove its own finalizers, but Return
+// and RemovePeering still complete.
 func TestLabRevoked(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -134,7 +135,8 @@ func TestLabRevoked(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// requireRefusedAgain waits until the backend finds an expired refusal again. It does so while our Identity exists.
+// requireRefusedAgain waits until a refusal has expired and the backend has recorded it again. The backend records it
+// again because our Identity still exists.
 func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	b := l.backendFor(t, time.Second)
@@ -160,8 +162,8 @@ func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
 	l.requireNothing(t)
 }
 
-// No node can join on a peering whose Tenant is gone. The backend makes the peering again only when refusedFor has
-// passed.
+// The provider has removed our Tenant. No node can join. The backend makes the peering again only after refusedFor
+// has passed.
 func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -178,7 +180,7 @@ func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// TestLabTimes prints the duration of each verb, as the best of three runs.
+// TestLabTimes runs each step in the life of a node three times, and prints its shortest duration.
 func TestLabTimes(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestLabContract runs the suite of the port's contract (backendtest) on real Liqo.
+// TestLabContract runs the contract suite (backendtest) on real Liqo.
 func TestLabContract(t *testing.T) {
 	l := theLab(t)
 	l.offload(t)
@@ -46,7 +46,7 @@ func TestLabContract(t *testing.T) {
 			Close:             l.close,
 			Shrink:            l.shrink,
 			// Forget stays nil, because crd-replicator may remove the provider's copy of a deleted slice at any time.
-			// TestLabNetworkLeft forgets a peering instead.
+			// TestLabNetworkLeft tests a forgotten peering instead.
 		},
 	})
 }

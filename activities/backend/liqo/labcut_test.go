@@ -26,8 +26,8 @@ func requireStuck(t *testing.T, err error, stage backend.Stage) {
 	t.Logf("stuck as expected: %v", err)
 }
 
-// The provider's Liqo stops in the middle of a handshake, and again in the middle of a removal. Each verb names the
-// stage at which it waits, and continues when Liqo runs again.
+// The provider's Liqo stops in the middle of a handshake, and again in the middle of a removal. Each call of the
+// backend names the stage at which it waits, and continues when Liqo runs again.
 func TestLabStalledTenant(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -52,7 +52,7 @@ func TestLabStalledTenant(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// The test cuts Establish after an arbitrary time. Another process then either removes the objects, or completes the
+// The test ends Establish after an arbitrary time. Another process then either removes the objects, or completes the
 // peering and removes it.
 func TestLabEstablishCut(t *testing.T) {
 	l := theLab(t)
@@ -69,7 +69,7 @@ func TestLabEstablishCut(t *testing.T) {
 	}
 }
 
-// The test cuts Join after an arbitrary time. Another process then removes the objects of the Join.
+// The test ends Join after an arbitrary time. Another process then removes the objects of the Join.
 func TestLabJoinCut(t *testing.T) {
 	l := theLab(t)
 	p := l.provider(1)

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Two objects can be left: a Node that its kubelet has registered again, and a slice that crd-replicator has not
-// removed from the provider. The next call of Return removes them.
+// After a Return, a kubelet has registered its Node again, or crd-replicator has not removed the slice from the
+// provider. The next Return removes the Node, and RemovePeering removes the slice and its certificate.
 func TestLabLeft(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -53,7 +53,7 @@ func TestLabLeft(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// Liqo has not removed a NamespaceMap with the last virtual node, the provider has removed our Tenant, and
+// A NamespaceMap is left after the last virtual node was removed. The provider has removed our Tenant, so
 // crd-replicator cannot remove the map's finalizer. RemovePeering still completes.
 func TestLabLeftMap(t *testing.T) {
 	l := theLab(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A network breaks under a node: Observe reports this, and the Node is no longer Ready. The network recovers when the
-// connection is restored or the gateway runs again. When one of its objects was deleted, the next Establish repairs the
-// network.
+// A network breaks while a node uses it. Observe reports this, and the Node is no longer Ready. The network recovers
+// when the connection is restored or the gateway runs again. If one of the network's objects was deleted, the next
+// Establish repairs the network.
 func TestLabNetworkBroken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -38,7 +38,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	require.NoError(t, os.Remove(cut))
 	l.requireWhole(t, p, a)
 
-	// Our gateway dies. The gateway of the other cluster reports it.
+	// Our gateway stops, and the gateway of the other cluster reports this.
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		for _, process := range []string{"-gateway", "-wireguard"} {
 			require.NoError(t, l.signal(consumer+"-gw-"+p.ID+process, signal))
@@ -59,7 +59,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A person changes our objects on either side. The next Establish corrects them.
+// A person changes our objects on the consumer and on the provider. The next Establish corrects them.
 func TestLabNetworkMended(t *testing.T) {
 	l := theNetLab(t)
 	for n, location := range []string{"provider", "consumer"} {

@@ -58,15 +58,15 @@ func TestLabNetworkUnreachable(t *testing.T) {
 	l.remove(t, other)
 }
 
-// removeOther removes a peering like remove, but checks for remaining objects of this provider only.
+// removeOther removes a peering as remove does. It checks only this provider for remaining objects.
 func (l *netLab) removeOther(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, l.b.RemovePeering(within(t, 2*time.Minute), p, nil))
 	l.requireNoNetwork(t, p)
 }
 
-// Without a load balancer the gateway has no address. The unfinished network can be removed, or completed as soon as an
-// address exists.
+// The gateway has no address, because a load balancer is missing. The unfinished network can be removed. As soon as
+// an address exists, the network can be completed.
 func TestLabNetworkWithoutAddress(t *testing.T) {
 	l := theNetLab(t)
 	provide := l.withhold(t)
@@ -82,7 +82,7 @@ func TestLabNetworkWithoutAddress(t *testing.T) {
 	l.remove(t, p)
 }
 
-// The test cuts Establish at each stage of the network. Another process then completes or removes the network.
+// The test ends Establish at each stage of the network. Another process then completes or removes the network.
 func TestLabNetworkCut(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(2, `{"serviceType":"NodePort"}`)
@@ -94,7 +94,7 @@ func TestLabNetworkCut(t *testing.T) {
 			seen := 0
 			err := l.backend(t).Establish(ctx, p, func(stage backend.Stage, _ string) {
 				if stage == cut {
-					if seen++; seen == 1+n%2 { // cut before the stage has begun, or while it waits
+					if seen++; seen == 1+n%2 { // end Establish before the stage, or in it
 						cancel()
 					}
 				}
@@ -109,7 +109,8 @@ func TestLabNetworkCut(t *testing.T) {
 	}
 }
 
-// A connected network that liqoctl made is used and stays unchanged. An unfinished network of liqoctl is refused.
+// Establish uses a connected network that liqoctl has made, and does not change it. It refuses an unfinished network
+// of liqoctl.
 func TestLabNetworkForeign(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")
@@ -175,7 +176,7 @@ func TestLabNetworkNone(t *testing.T) {
 	l.remove(t, p)
 }
 
-// With a network, too, a node runs with the VkOptionsTemplate that its offer names.
+// A node with a network also runs with the VkOptionsTemplate that its offer names.
 func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, string(l.kubeletOptions(t)))
@@ -214,8 +215,8 @@ func (l *netLab) requireOptions(t *testing.T, a fleet.Attempt) {
 }
 
 // TestLabNetworkTaken uses a provider whose addresses, as Liqo reports them, include the address of a node of the
-// consumer. Liqo would route that node's address to the provider, so Establish makes no gateway. When the node is gone,
-// the provider can be used.
+// consumer. Liqo would route that node's address to the provider, so Establish makes no gateway. After the node is
+// gone, Establish accepts the provider.
 func TestLabNetworkTaken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")

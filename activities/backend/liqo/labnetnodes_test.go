@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Ten nodes on one peering share one pair of gateways.
+// Ten nodes join on one peering. They share one pair of gateways.
 func TestLabNetworkTen(t *testing.T) {
 	l := theNetLab(t)
 	if oneSlice() {
@@ -54,8 +54,8 @@ func TestLabNetworkTen(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A peering in the opposite direction uses the same network. Our network stays while that peering exists, and is
-// removed when that peering is gone.
+// A peering in the opposite direction uses our network. The network stays while that peering exists. When that
+// peering is gone, our network is removed.
 func TestLabNetworkTwoWay(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -76,8 +76,8 @@ func TestLabNetworkTwoWay(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// All objects of a network are removed under a node. Observe reports that the network is missing, and the next
-// Establish makes it again.
+// All objects of a network are removed while a node uses it. Observe reports that the network is missing, and the
+// next Establish makes it again.
 func TestLabNetworkReset(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)

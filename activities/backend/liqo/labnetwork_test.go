@@ -85,7 +85,7 @@ func (l *netLab) join(t *testing.T, a fleet.Attempt) {
 	require.Equal(t, want, said, "%s of the Node", corev1.NodeNetworkUnavailable)
 }
 
-// remove removes a peering, and requires that no object of a network is left on either side.
+// remove removes a peering, and requires that no object of a network is left on the consumer or the provider.
 func (l *netLab) remove(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	began := time.Now()
@@ -95,7 +95,7 @@ func (l *netLab) remove(t *testing.T, p fleet.Provider) {
 	l.requireNoNetwork(t, p)
 }
 
-// networkKinds returns all kinds of a network's objects, including the kinds that Liqo derives from ours.
+// networkKinds returns all kinds of a network's objects, including the kinds that Liqo makes.
 func networkKinds() []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, name := range []string{"configurations", "gatewayservers", "gatewayclients", "publickeies", "connections",
@@ -135,7 +135,8 @@ func (l *netLab) requireNoNetwork(t *testing.T, p fleet.Provider) {
 	require.NoError(t, err, "%d objects of the network are left", left)
 }
 
-// requireConnected fails unless both sides have one Connection, which is Connected.
+// requireConnected fails unless the consumer and the provider each have exactly one Connection, and both are
+// Connected.
 func (l *netLab) requireConnected(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	found, err := l.network(t.Context(), p)

@@ -28,7 +28,7 @@ func networking(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// watched returns the kinds of which an object of ours could be left.
+// watched returns the kinds of the objects that could be left after a removal.
 func watched() []schema.GroupVersionResource {
 	core := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}
@@ -42,9 +42,10 @@ func watched() []schema.GroupVersionResource {
 	}
 }
 
-// objects implements World.Objects. It returns the objects that carry our labels, and the objects that Liqo has derived from
-// them under a name that contains ours. It waits up to five seconds for the garbage collector of a busy cluster to
-// remove the objects whose owner is gone. Liqo's Identity of a slice owns a Secret, which outlives both for a moment.
+// objects implements World.Objects. It returns the objects that carry our labels. It also returns the objects that
+// Liqo has made for them: the name of such an object contains the name of one of ours. It first waits up to five
+// seconds, until the garbage collector has removed the objects whose owner is gone. For example, a slice's Identity
+// owns a Secret, and this Secret exists for a moment after the slice and the Identity are gone.
 func (l *lab) objects(ctx context.Context) (found []backendtest.Object, err error) {
 	patient, end := context.WithTimeout(ctx, 5*time.Second)
 	defer end()
@@ -53,13 +54,14 @@ func (l *lab) objects(ctx context.Context) (found []backendtest.Object, err erro
 		return collected, err
 	})
 	if waited != nil && patient.Err() != nil && ctx.Err() == nil {
-		found, _, err = l.listed(ctx) // an object that nothing collects is left over
+		found, _, err = l.listed(ctx) // objects that are never collected are reported
 		return found, err
 	}
 	return found, waited
 }
 
-// listed lists the objects once, and reports whether the owners of each object exist.
+// listed lists the objects once. The result collected reports whether the garbage collector has removed every object
+// whose owner is gone.
 func (l *lab) listed(ctx context.Context) (found []backendtest.Object, collected bool, err error) {
 	collected = true
 	for _, c := range l.clusters {

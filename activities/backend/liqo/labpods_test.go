@@ -58,7 +58,7 @@ func (l *lab) offload(t *testing.T) {
 	}))
 }
 
-// letGo removes the finalizers that the suite has set on pods.
+// letGo removes the finalizers of the suite's pods.
 func (l *lab) letGo(ctx context.Context) error {
 	kube := l.clusters[consumer].kube.CoreV1().Pods(podNamespace)
 	list, err := kube.List(ctx, metav1.ListOptions{})

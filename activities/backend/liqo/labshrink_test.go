@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// shrink replaces Liqo's class controller, which grants every amount, by a controller of the provider. The new
-// controller answers each slice with half a CPU.
+// shrink stops Liqo's class controller on the provider, which grants every amount. Instead, the test grants each
+// slice half a CPU.
 func (l *lab) shrink(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	resume, err := l.stall(ctx, p)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// forget implements World.Forget. While the provider is away, it removes a peering and all its finalizers by force, as
-// `liqoctl unpeer --force` does.
+// forget implements World.Forget. It makes the provider unreachable and removes the consumer's tenant namespace with
+// all finalizers, as `liqoctl unpeer --force` does.
 func (l *lab) forget(ctx context.Context, p fleet.Provider) error {
 	undo, err := l.cut(ctx, p)
 	if err != nil {
@@ -31,8 +31,8 @@ func (l *lab) forget(ctx context.Context, p fleet.Provider) error {
 	return err
 }
 
-// wipe removes a tenant namespace with all of its objects, whether or not they have finalizers. It first removes the
-// virtual nodes in order, and then the objects that act on the provider.
+// wipe removes a tenant namespace with all of its objects, whether or not they have finalizers. It first deletes the
+// virtual nodes and waits for their finalizers. It then removes the other objects together with their finalizers.
 func (c *cluster) wipe(ctx context.Context, namespace string) error {
 	kinds := []schema.GroupVersionResource{offloading("virtualnodes"), authentication("identities"),
 		{Version: "v1", Resource: "secrets"}, authentication("renews"), authentication("resourceslices"),
@@ -67,7 +67,8 @@ func (c *cluster) wipe(ctx context.Context, namespace string) error {
 	return c.removeNamespace(ctx, namespace)
 }
 
-// TestLabNetworkLeft finds, on the provider, a network that the consumer has forgotten, and removes it.
+// TestLabNetworkLeft removes a network's objects from the consumer by force. Leftovers finds the network's objects on
+// the provider. The removal of the peering then removes them.
 func TestLabNetworkLeft(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -85,8 +86,8 @@ func TestLabNetworkLeft(t *testing.T) {
 	l.remove(t, p)
 }
 
-// TestLabNetworkNoRoom uses a consumer without room for its gateway. Establish reports the cause within half a minute
-// and does not blame the provider. When there is room, Establish completes the same peering.
+// TestLabNetworkNoRoom uses a consumer without free capacity for its gateway. Establish reports the cause within half
+// a minute and does not blame the provider. When the gateway fits again, Establish completes the same peering.
 func TestLabNetworkNoRoom(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(2, `{"serviceType":"NodePort"}`)

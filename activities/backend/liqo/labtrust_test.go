@@ -17,9 +17,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Liqo gives a consumer the certificate of a control plane on the provider. The provider has applied provider-access,
-// so the consumer can neither act as another consumer with this certificate nor grant itself resources. Requests of the
-// consumer's own Liqo still pass.
+// Liqo gives a consumer a certificate with which the consumer's control plane acts on the provider. The provider has
+// applied the manifests of provider-access, which restrict this certificate. With it, the consumer can neither act as
+// another consumer nor grant itself resources. The consumer's own Liqo still works.
 func TestLabTrust(t *testing.T) {
 	l := theLab(t)
 	if l.rights == nil {
@@ -114,7 +114,7 @@ func (l *lab) upgraded(t *testing.T) {
 	t.Cleanup(func() { set(context.WithoutCancel(t.Context()), image) })
 }
 
-// controlPlane returns the access to a provider that Liqo has created for the consumer's crd-replicator.
+// controlPlane returns the client configuration with which the consumer's crd-replicator acts on a provider.
 func (l *lab) controlPlane(t *testing.T, p fleet.Provider) *rest.Config {
 	t.Helper()
 	secrets, err := l.clusters[consumer].kube.CoreV1().Secrets("liqo-tenant-"+p.ID).List(t.Context(), metav1.ListOptions{

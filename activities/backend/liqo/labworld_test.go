@@ -98,8 +98,9 @@ func (l *lab) liqoctl(ctx context.Context, verb string, from, to *cluster) error
 	return nil
 }
 
-// unpeerByHand removes a peering step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant concurrently.
-// crd-replicator may then no longer be able to remove its finalizers from the Identity's Renew and kubeconfig.
+// unpeerByHand removes a peering step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant
+// concurrently. Then crd-replicator may lose its permission before it has removed its finalizers from the Identity's
+// Renew and kubeconfig.
 func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
 	namespace := "liqo-tenant-" + to.name
 	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name,
@@ -169,7 +170,7 @@ func (l *lab) deny(condition string) func(context.Context, fleet.Provider) (back
 	}
 }
 
-// close cordons, drains or deletes our Tenant, as the provider's administrators may.
+// close cordons, drains or deletes our Tenant, as the provider's administrators can.
 func (l *lab) close(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
 	if kind != fleet.RefusingRemoved {
 		return l.deny(string(kind))(ctx, p)
@@ -177,7 +178,7 @@ func (l *lab) close(ctx context.Context, p fleet.Provider, kind fleet.RefusingKi
 	return func(context.Context) error { return nil }, l.revoke(ctx, p)
 }
 
-// revoke removes our Tenant, as the provider's administrators may.
+// revoke removes our Tenant, as the provider's administrators can.
 func (l *lab) revoke(ctx context.Context, p fleet.Provider) error {
 	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
 	if err := tenants.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil {

@@ -34,8 +34,8 @@ func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left 
 	return left, nil
 }
 
-// maxLeft bounds the slices of one provider that one call reads by name on the consumer, because a provider may list
-// any number of slices.
+// maxLeft is the maximum number of a provider's slices that one call reads by name on the consumer. It exists because
+// a provider may list any number of slices.
 const maxLeft = 50
 
 // leftSlices lists the provider's slices without a counterpart here.
@@ -75,7 +75,7 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 	return left, nil
 }
 
-// allHere returns the names of the slices for the provider on the consumer.
+// allHere returns the names of the consumer's slices for the provider.
 func (p *peering) allHere(ctx context.Context) (map[string]bool, error) {
 	var found authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &found, outgoing(p.provider.ID)); err != nil {
@@ -109,8 +109,8 @@ func (p *peering) cloned(object client.Object) bool {
 	return object.GetLabels()[labelConsumerUID] != "" && !p.signedByUs(object)
 }
 
-// leftPeering returns our objects on the provider of a peering without any counterpart here, or nil. It does not
-// include the records of a refusal, because they must stay.
+// leftPeering returns our objects of the peering on the provider, if the consumer has no part of the peering;
+// otherwise nil. It does not include the records of a refusal, because they must stay.
 func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
 	if exists, err := p.existsHere(ctx); exists || err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (p *peering) existsHere(ctx context.Context) (bool, error) {
 	return len(secrets) > 0, err
 }
 
-// partsThere lists the objects that Establish makes on the provider. An account without permission to read networks is
-// from a release without networks, and has made no network.
+// partsThere lists the objects that Establish makes on the provider. If our account may not read networks, partsThere
+// lists no objects of a network: the account is from an earlier release, which made no networks.
 func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err error) {
 	tenant, err := p.tenant(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -195,7 +195,8 @@ func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err 
 	return objects, err
 }
 
-// RemoveLeftover deletes the provider's slice, if it has not changed since it was listed, and its certificate.
+// RemoveLeftover deletes a slice on the provider and the slice's certificate, if the slice has not changed since it
+// was listed.
 func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error {
 	a := b.attempt(orphan.Attempt)
 	err := a.locateBoth(ctx)
@@ -229,9 +230,9 @@ func (a *attempt) abandoned(slice *authv1beta1.ResourceSlice) bool {
 		slice.Labels[consts.ReplicationOriginLabel] == a.self.id
 }
 
-// mapGone removes the provider's copy of a NamespaceMap that no longer exists here. crd-replicator leaves it behind, as
-// it leaves slices. With an account of an earlier release, which lacks this permission, mapGone does not wait for the
-// removal.
+// mapGone removes the provider's copy of a NamespaceMap that no longer exists here. crd-replicator leaves it behind,
+// as it leaves slices. An account of an earlier release lacks the permission for this; mapGone then leaves the copy
+// and does not wait.
 func (p *peering) mapGone(ctx context.Context) (message string, err error) {
 	if p.remoteNS == "" {
 		return "", nil

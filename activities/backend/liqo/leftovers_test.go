@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// signed returns the labels that this cluster, and none of its clones, sets on its objects on a provider.
+// signed returns the labels of this cluster's objects on a provider. The objects of a clone of this cluster have
+// other labels.
 func signed() map[string]string {
 	return with(mine(), map[string]string{labelConsumerUID: "uid-of-" + me})
 }
@@ -37,8 +38,8 @@ func leftTenant(labels ...map[string]string) *authv1beta1.Tenant {
 	return tenant
 }
 
-// Leftovers returns the objects that carry our labels and have no counterpart on the consumer. It marks the objects of
-// another cluster with our id as foreign.
+// Leftovers returns the objects that carry our labels and have no counterpart on the consumer. If another cluster
+// with the same Liqo id made an object, Leftovers marks the object as foreign.
 func TestLeftoversAreObjectsWithoutACounterpart(t *testing.T) {
 	const slice, tenant = "ResourceSlice liqo-tenant-consumer/lca-g-abc-1-1", "Tenant liqo-tenant-consumer/consumer"
 	clone := map[string]string{labelConsumerUID: "another"}
@@ -48,7 +49,7 @@ func TestLeftoversAreObjectsWithoutACounterpart(t *testing.T) {
 	refused := map[string]string{backend.LabelRefused: "Cordoned"}
 	for name, c := range map[string]struct {
 		here, there []client.Object
-		want        map[string]bool // true: the object is foreign
+		want        map[string]bool // object -> whether it is foreign
 	}{
 		"nothing": {nil, nil, nil},
 		"all has its counterpart": {peered(accepted("2")), []client.Object{tenantNS(me, signed()), leftTenant(signed()),
@@ -92,7 +93,7 @@ func TestLeftoversAreObjectsWithoutACounterpart(t *testing.T) {
 }
 
 // RemoveLeftover removes a slice only in the state in which it was listed. It keeps a slice that was replaced, that
-// belongs to another cluster, or that has a counterpart by now.
+// belongs to another cluster, or that now has a counterpart on the consumer.
 func TestRemoveLeftoverRemovesOnlyTheListedSlice(t *testing.T) {
 	o := fleet.Orphan{Attempt: someAttempt(1), UID: "slice", Object: "the slice"}
 	anew := leftSlice(signed())
@@ -125,8 +126,8 @@ func TestRemoveLeftoverRemovesOnlyTheListedSlice(t *testing.T) {
 	require.ErrorIs(t, clusters.RemoveLeftover(prompt(t), o), backend.ErrUnreachable)
 }
 
-// The removal of a peering also removes the provider's copy of a NamespaceMap that no longer exists on the consumer. It
-// keeps the copy when slices of a clone of this cluster exist.
+// The removal of a peering also removes the provider's copy of a NamespaceMap that no longer exists on the consumer.
+// If a slice of a clone of this cluster exists, RemovePeering keeps everything and returns ErrInUse.
 func TestLeftoverPeeringIsRemoved(t *testing.T) {
 	copied := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, "consumer",
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -149,8 +150,8 @@ func TestLeftoverPeeringIsRemoved(t *testing.T) {
 	require.True(t, exists(t, c.there, leftTenant()))
 }
 
-// A pass waits for a gateway that has no room on the consumer. The pass reports the missing room and names the
-// gateway's pod.
+// A pass of Establish waits for a gateway, but the consumer has no free capacity for the gateway's pod. The pass
+// reports this and names the pod.
 func TestEstablishReportsMissingRoomForTheGateway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A Ready, stamped Node that has lost our annotations, our label or all of its labels still counts as existing, and the
-// backend restores the lost values. A Node of that name with another provider id is foreign.
+// A Ready, stamped Node that has lost our annotations, our label or all of its labels still counts as existing, and
+// the backend restores the lost values. A Node of that name with another providerID belongs to another owner.
 func TestNodeWithoutOurTagsStillExists(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

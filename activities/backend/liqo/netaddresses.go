@@ -16,10 +16,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// annotationNetworks is an annotation of our Configuration: the provider's addresses at the creation of the network.
+// annotationNetworks is an annotation of our Configuration. Its value is the provider's addresses at the creation of
+// the network.
 const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
 
-// maxAddresses bounds the addresses of one gateway.
+// maxAddresses is the maximum number of addresses of one gateway.
 const maxAddresses = 8
 
 // used is an address range of this cluster, or of another provider.
@@ -51,10 +52,10 @@ func networksOf(remote map[string]any) string {
 }
 
 // separate returns an error when the provider's addresses, as this cluster sees them, overlap with addresses that are
-// in use here. Liqo routes them on every node, before the main routing table, so an overlap cuts nodes off, or sends
-// their traffic to the provider. separate compares the addresses after Liqo has remapped them
-// (Configuration.status.remote.cidr), because many clusters have the same default pod network. It blocks for reads of
-// the API server.
+// in use here. Liqo routes the provider's addresses on every node, before the main routing table. So an overlap would
+// cut nodes off, or send their traffic to the provider. separate compares the addresses after Liqo has remapped them
+// (Configuration.status.remote.cidr), because many clusters have the same default pod network. It sends requests to
+// the API server and waits for the answers.
 func (n *network) separate(ctx context.Context, configuration *unstructured.Unstructured) error {
 	var remapped []netip.Prefix
 	for _, kind := range []string{"pod", "external"} {
@@ -84,9 +85,10 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 	return nil
 }
 
-// mayDial returns an error when our gateway is about to connect to an address from the provider that belongs to this
-// cluster, or to the host of the gateway itself. DNS names pass, because the gateway resolves them at each connection.
-// mayDial reads the API server, unless the gateway already has these addresses.
+// mayDial checks the addresses that the provider has chosen, before our gateway connects to them. It returns an error
+// if an address belongs to this cluster, or to the host of the gateway itself. It permits DNS names, because the
+// gateway resolves them at each connection. mayDial reads the API server, unless the gateway already has these
+// addresses.
 func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Unstructured) error {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if gateway != nil && slices.Equal(addresses, texts(gateway, "spec", "endpoint", "addresses")) {
@@ -183,7 +185,7 @@ func hostOf(address, what string) []used {
 	return nil
 }
 
-// rangeOf parses a range. It returns nil for any other text.
+// rangeOf parses a range in CIDR notation. It returns nil for any other text.
 func rangeOf(cidr, what string) []used {
 	if prefix, err := netip.ParsePrefix(cidr); err == nil {
 		return []used{{prefix, what}}

@@ -33,7 +33,7 @@ func TestProviderAddressesMustNotOverlap(t *testing.T) {
 	}
 	for what, test := range map[string]struct {
 		there client.Object
-		says  string // empty: Establish makes the network
+		says  string // the expected error; "" if Establish makes the network
 	}{
 		"node":                      {node("n1", "10.9.3.4", nil), "overlaps with 10.9.3.4/32, an address of node n1"},
 		"node elsewhere":            {node("n1", "10.8.3.4", nil), ""},
@@ -66,8 +66,8 @@ func TestProviderAddressesMustNotOverlap(t *testing.T) {
 	}
 }
 
-// A provider names the address of its gateway. Our gateway does not connect to an address of this cluster or of its own
-// host.
+// A provider names the address of its gateway. Our gateway does not connect to this address if it belongs to this
+// cluster or to the gateway's own host.
 func TestGatewayDoesNotDialLocalAddresses(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "n1"), Status: corev1.NodeStatus{
@@ -105,8 +105,8 @@ func TestGatewayDoesNotDialLocalAddresses(t *testing.T) {
 	}
 }
 
-// A provider's addresses change while its network exists. Liqo gets no route to the new addresses. The backend corrects
-// our Configuration when a person has changed it.
+// A provider's addresses change while its network exists. The backend does not pass the new addresses to Liqo, so
+// Liqo makes no route to them. If a person has changed our Configuration, the backend restores it.
 func TestNetworkAddressesArePinned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,16 +46,16 @@ func netObject(kind schema.GroupVersionKind, namespace, name string, labels map[
 	return o
 }
 
-// players act as Liqo in both clusters of a network. They immediately create the objects that Liqo derives from ours,
-// and remove them with ours.
+// players act as Liqo in both clusters of a network. They immediately create the objects that Liqo would create for
+// our objects, and remove them together with our objects.
 type players struct {
 	t    *testing.T
 	c    *clusters
 	idle map[string]bool // kinds to which the players do not react
-	// refuse holds the error that the creation of a kind returns.
+	// refuse contains, by kind, the error that the creation of an object returns.
 	refuse  map[string]error
 	address string // address of the gateway that accepts connections
-	ports   []any  // ports of that gateway with a Liqo after 1.2, in place of the single port
+	ports   []any  // its ports in the form of a Liqo after 1.2, instead of one port
 }
 
 // listens returns the endpoint to which the other gateway connects.
@@ -97,7 +97,7 @@ func withLiqo(t *testing.T, here, there []client.Object) (*clusters, *players) {
 	return c, p
 }
 
-// created makes the objects that Liqo derives from a new object.
+// created makes the objects that Liqo would make for a new object.
 func (p *players) created(cluster client.WithWatch, o *unstructured.Unstructured) {
 	ctx := p.t.Context()
 	if p.idle[o.GetKind()] {
@@ -151,7 +151,7 @@ func (p *players) deleted(cluster client.WithWatch, o client.Object) {
 	}
 }
 
-// netObjects returns all objects of networks on both sides, by cluster and kind.
+// netObjects returns all objects of networks on both clusters. The key contains cluster, kind and name.
 func netObjects(t *testing.T, c *clusters) map[string]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string]*unstructured.Unstructured{}

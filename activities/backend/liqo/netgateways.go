@@ -26,7 +26,8 @@ import (
 var gatewayPods = client.MatchingLabels{"networking.liqo.io/component": "gateway"}
 
 // sides returns the half with the gateway that listens, and the half with the gateway that connects to it. Existing
-// gateways decide the direction. Without gateways the offer decides, which may have changed since the network was made.
+// gateways decide the direction, because the offer may have changed since the network was made. If no gateway exists,
+// the offer decides.
 func (n *network) sides() (server, client *half) {
 	h, t := n.here.objects, n.there.objects
 	switch {
@@ -107,7 +108,7 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, error) {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if server == nil || len(addresses) == 0 {
-		return nil, fmt.Errorf("the GatewayServer has lost its address")
+		return nil, fmt.Errorf("the GatewayServer no longer has an address")
 	}
 	if n.options.ClientAddress != "" {
 		addresses = []string{n.options.ClientAddress}
@@ -124,20 +125,22 @@ func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, err
 	case len(ports) > 0:
 		endpoint["ports"] = ports
 	default:
-		return nil, fmt.Errorf("the GatewayServer has lost its port")
+		return nil, fmt.Errorf("the GatewayServer no longer has a port")
 	}
 	return endpoint, nil
 }
 
-// portsOf returns the port on which a GatewayServer listens, or the several ports of a Liqo after 1.2, which has one
-// field or the other (Liqo apis/networking/v1beta1/gatewayserver_types.go, EndpointStatus).
+// portsOf returns the port on which a GatewayServer listens. A version of Liqo after 1.2 may list several ports in
+// another field; portsOf returns them in the result ports (Liqo apis/networking/v1beta1/gatewayserver_types.go,
+// EndpointStatus).
 func portsOf(server *unstructured.Unstructured) (port int64, ports []any) {
 	port, _, _ = unstructured.NestedInt64(server.Object, "status", "endpoint", "port")
 	ports, _, _ = unstructured.NestedSlice(server.Object, "status", "endpoint", "ports")
 	return port, ports
 }
 
-// keysShared reports done when each side has the other side's public key. It replaces rotated keys.
+// keysShared reports done when each cluster has the public key of the other cluster's gateway. It replaces rotated
+// keys.
 func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -152,13 +155,13 @@ func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// shareKey makes the half's PublicKey from the key of the other half's gateway. The half's own gateway is the owner of
-// the PublicKey. message is "" once the PublicKey exists.
+// shareKey makes the half's PublicKey from the key of the other half's gateway. The half's own gateway is the owner
+// of the PublicKey. The result message is "" once the PublicKey exists.
 func (h *half) shareKey(ctx context.Context, own string, other *half,
 	gateway *unstructured.Unstructured) (message string, err error) {
 	owner := h.objects[own]
 	if gateway == nil || owner == nil {
-		return "a gateway has vanished", nil
+		return "a gateway no longer exists", nil
 	}
 	secret := text(gateway, "status", "secretRef", "name")
 	if secret == "" {
@@ -234,7 +237,8 @@ func (h *half) template(kind, name string) map[string]any {
 // gatewayName returns the name of the objects that Liqo makes for a gateway (Liqo pkg/gateway/forge).
 func gatewayName(of string) string { return "gw-" + of }
 
-// interval returns the time between two measurements that the half's gateway publishes; 0 when it cannot be read.
+// interval returns how often the half's gateway publishes a measurement of the connection. It returns 0 when this
+// interval cannot be read.
 func (h *half) interval(ctx context.Context) (every time.Duration, err error) {
 	const flag = "--ping-update-status-interval="
 	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
@@ -276,8 +280,8 @@ func (h *half) running(ctx context.Context, gateway client.Object) (message stri
 	return message, err
 }
 
-// gatewayTrouble returns the reason why this cluster's gateway pods do not run, or "". noRoom reports the most frequent
-// reason: the cluster has no room for these pods either.
+// gatewayTrouble returns the reason why this cluster's gateway pods do not run, or "". The result noRoom is true if
+// the cluster has no free capacity for these pods, which is the most frequent reason.
 func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bool) {
 	var pods corev1.PodList
 	if p.local.List(ctx, &pods, client.InNamespace(p.localNS), gatewayPods) != nil {
@@ -307,7 +311,7 @@ func noRoomFor(pod *corev1.Pod) string {
 		trouble)
 }
 
-// noRoomHere describes a pod of the peering, a gateway's or a virtual kubelet's, that cannot be scheduled on this
+// noRoomHere describes a pod of a gateway or a virtual kubelet of the peering, if the pod cannot be scheduled on this
 // cluster. It returns "" when all pods are scheduled.
 func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	var pods corev1.PodList

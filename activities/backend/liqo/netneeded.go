@@ -24,8 +24,9 @@ func (p *peering) virtualThere(ctx context.Context) ([]offloadingv1beta1.Virtual
 	return there.Items, nil
 }
 
-// networkHeld returns the network with which our virtual nodes on the provider were made. It ignores the node whose
-// name is but. It returns the mode gateway for any network. held is false without such nodes.
+// networkHeld returns the network mode with which our virtual nodes on the provider were made. It ignores the node
+// whose name is in the parameter but. The mode is gateway if any of these nodes was made with a network of any mode.
+// The result held is false if no such node exists.
 func (p *peering) networkHeld(there []offloadingv1beta1.VirtualNode, but string) (mode fleet.NetworkMode, held bool) {
 	for i := range there {
 		switch virtual := &there[i]; {
@@ -46,14 +47,14 @@ func (n *network) needless(ctx context.Context) (bool, error) {
 	return n.mode == fleet.NetworkNone && !n.held, err
 }
 
-// heldWithout reports whether the nodes on the provider never had a network. Their pods run without a network, and a
-// half-made network would make the nodes not ready.
+// heldWithout reports whether the provider has virtual nodes and none of ours was made with a network. Their pods run
+// without a network, and a network that is being made would make the nodes not Ready.
 func (n *network) heldWithout(ctx context.Context) (bool, error) {
 	there, err := n.virtualThere(ctx)
 	return len(there) > 0 && !n.networkNeeded(there), err
 }
 
-// networkNeeded reports whether nodes owned by us were made with a network, which a user may have removed since.
+// networkNeeded reports whether any of our nodes was made with a network. A user may have removed that network since.
 func (p *peering) networkNeeded(there []offloadingv1beta1.VirtualNode) bool {
 	mode, _ := p.networkHeld(there, "")
 	return mode == fleet.NetworkGateway

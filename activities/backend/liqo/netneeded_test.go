@@ -23,7 +23,7 @@ func nodeMade(networkless bool) *offloadingv1beta1.VirtualNode {
 		Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: ptr.To(networkless)}}
 }
 
-// The offer's network changes while the provider has nodes. New nodes still have the same network as the existing
+// The offer's network changes while the provider has nodes. New nodes still get the same network as the existing
 // nodes.
 func TestNewNodesHaveTheNetworkOfExistingNodes(t *testing.T) {
 	t.Parallel()
@@ -94,8 +94,8 @@ func foreignNode() *offloadingv1beta1.VirtualNode {
 	return node
 }
 
-// Our nodes had a network, and all of its objects were removed. Observe reports the missing network, and Establish
-// makes it again.
+// Our nodes were made with a network, and then all objects of the network were removed. Observe reports the missing
+// network, and Establish makes it again.
 func TestRemovedNetworkIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -20,9 +20,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the kinds of a network that users or this package make. Liqo makes all other kinds, including Connections.
-// This package reads and writes them without their Go types, which would add many unneeded dependencies and are older
-// than the types of Liqo 1.2.
+// These are the kinds of a network that users or this package make. Liqo makes all other kinds, including
+// Connections. This package reads and writes these kinds without their Go types: the types would add many unneeded
+// dependencies, and are older than the types of Liqo 1.2.
 const (
 	kindConfiguration = "Configuration"
 	kindServer        = "GatewayServer"
@@ -36,7 +36,8 @@ var (
 	ipam       = schema.GroupVersion{Group: "ipam.liqo.io", Version: "v1alpha1"}
 )
 
-// made lists the kinds in the order of their creation. They are removed in the opposite order.
+// made contains the kinds in the order in which the objects are created. The objects are removed in the opposite
+// order.
 var made = []string{kindConfiguration, kindServer, kindClient, kindKey}
 
 // half contains one cluster's part of the network. All its objects are named after the other cluster and labelled with
@@ -60,7 +61,8 @@ type half struct {
 // hereName is the name of the consumer in messages.
 const hereName = "this cluster"
 
-// halves returns the halves of the consumer and the provider, with the namespaces as last located.
+// halves returns the halves of the consumer and the provider. Each half has the tenant namespace that locate or
+// locateRemote last found.
 func (p *peering) halves() (here, there *half) {
 	here = &half{p: p, where: hereName, peer: p.provider.ID, ns: p.localNS, liqo: p.self.namespace,
 		annotations: p.annotations(),
@@ -75,8 +77,8 @@ func (p *peering) halves() (here, there *half) {
 	return here, there
 }
 
-// read reads the objects of the half, one of each kind. An object of another owner is recorded in foreign and not in
-// objects, because its owner decides about the network.
+// read reads the objects of the half, one of each kind. It stores an object of another owner in foreign and not in
+// objects, because that owner decides about the network.
 func (h *half) read(ctx context.Context) error {
 	h.objects, h.foreign, h.connection = map[string]*unstructured.Unstructured{}, "", ""
 	if h.ns == "" {
@@ -100,9 +102,9 @@ func (h *half) read(ctx context.Context) error {
 	})
 }
 
-// concurrently calls the function for all elements concurrently, because a pass is short and a cluster may have a high
-// latency. A caller that reads the answers in order gets the same result as from sequential calls. It raises a panic of
-// the function again, as backend.Poll does.
+// concurrently calls the function for all elements concurrently, because a pass is short and a cluster may have a
+// high latency. A caller that reads the answers in order gets the same result as from sequential calls. If the
+// function panics, concurrently raises the panic in the calling goroutine, as backend.Poll.Run does.
 func concurrently[T, A any](all []T, call func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))
@@ -134,7 +136,7 @@ func (h *half) record(kind string, object *unstructured.Unstructured) {
 	h.objects[kind] = object
 }
 
-// has reports whether any object of the network exists that Liqo has not made on its own initiative.
+// has reports whether the half has any object that a user or an installation has made.
 func (h *half) has() bool { return h.foreign != "" || h.owns() }
 
 // owns reports whether any object of the network is owned by us.
@@ -184,8 +186,8 @@ func (h *half) make(ctx context.Context, kind string, labels map[string]string, 
 	return h.do(ctx, "make the network's "+kind, func(cluster client.Client) error { return cluster.Create(ctx, object) })
 }
 
-// repair patches an object's spec where it differs from want, and reports whether it was equal already. Fields that
-// want does not name, for example of a newer Liqo, stay.
+// repair patches an object's spec where it differs from want. It reports whether the spec already contained want.
+// Fields that are not in want, for example fields of a newer Liqo, stay.
 func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, want map[string]any) (bool, error) {
 	have, _, _ := unstructured.NestedMap(object.Object, "spec")
 	if contains(have, want) {
@@ -196,7 +198,8 @@ func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, wa
 	})
 }
 
-// contains reports whether have contains all of want; it compares numbers in their JSON form.
+// contains reports whether have contains every field of want with the same value. It compares numbers in their JSON
+// form.
 func contains(have, want map[string]any) bool {
 	for key, value := range want {
 		if inner, ok := value.(map[string]any); ok {

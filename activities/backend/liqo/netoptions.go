@@ -24,8 +24,8 @@ const (
 	atConsumer = "consumer"
 )
 
-// netOptions decodes fleet.Network.Options: how the two gateways find each other, and how the nodes' virtual kubelets
-// run. The gateways always use the templates that Liqo's chart installs.
+// netOptions is the decoded form of fleet.Network.Options. It describes how the two gateways find each other, and how
+// the virtual kubelets of the nodes run. The gateways always use the templates that Liqo's chart installs.
 type netOptions struct {
 	ServerLocation string             `json:"serverLocation,omitempty"`
 	ServiceType    corev1.ServiceType `json:"serviceType,omitempty"`
@@ -67,7 +67,8 @@ func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, 
 	return mode, o, nil
 }
 
-// wrong describes the first fault, beginning with the name of its field. It returns "" when the options are valid.
+// wrong describes the first fault. The text begins with the name of the faulty field. It returns "" when the options
+// are valid.
 func (o netOptions) wrong() string {
 	port := func(p int64) bool { return p >= 0 && p <= 65535 }
 	types := []corev1.ServiceType{"", corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort,

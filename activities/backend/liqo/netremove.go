@@ -53,8 +53,8 @@ func (n *network) remove(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// left returns a remaining object of the gateways, or nil. Liqo removes a Connection with its gateway, so left ignores
-// the Connection while a gateway of another owner exists.
+// left returns a remaining object of the gateways, or nil. Liqo removes a Connection with its gateway, so the
+// Connection does not count while a gateway of another owner exists.
 func (h *half) left() *unstructured.Unstructured {
 	kinds := []string{kindClient, kindServer, kindKey}
 	if h.foreign == "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// network makes the network of one peering: the objects of `liqoctl network connect`, in its order.
+// network makes the network of one peering. It makes the objects that `liqoctl network connect` makes, in the same
+// order.
 type network struct {
 	*peering
 	mode        fleet.NetworkMode
@@ -21,9 +22,9 @@ type network struct {
 	here, there *half
 }
 
-// connect makes the network that the peering's offer requests. foreign means that the peering belongs to another owner.
-// connect uses a connected network of another owner, and never changes or completes it: a working network may also
-// serve other peerings, and only its owner may repair a broken one.
+// connect makes the network that the peering's offer requests. The parameter foreign is true if the peering belongs
+// to another owner. connect uses a connected network of another owner, and never changes or completes such a network.
+// A working network may also serve other peerings. A broken network may be repaired only by its owner.
 func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
@@ -48,8 +49,8 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	})
 }
 
-// settled reports whether the network needs no work, because it is connected or none is requested. It returns an error
-// for a network that is not connected and that we may not change.
+// settled reports whether the network needs no work: it is connected, the peering needs none, or the existing nodes
+// were made without a network. It returns an error for a network that is not connected and that we may not change.
 func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	if needless, err := n.needless(ctx); err != nil || needless {
 		return err == nil, err
@@ -67,13 +68,14 @@ func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	return n.heldWithout(ctx)
 }
 
-// foreignNetworkError returns the error of a network that is not connected and that we may not change, or nil.
+// foreignNetworkError returns the error of a network that is not connected and that we may not change. It returns nil
+// for any other network.
 func (n *network) foreignNetworkError(ours bool, foreignObject string, foreign bool) error {
 	switch {
 	case foreignObject != "":
 		return n.notConnected("the network was made by others (%s)", foreignObject)
 	case n.mode == fleet.NetworkExisting && !(ours && n.held):
-		return n.notConnected("the offer says that the network exists")
+		return n.notConnected("the offer has network mode existing")
 	case foreign:
 		return n.notConnected("the peering was made by others, and has no network of theirs")
 	}
@@ -134,7 +136,7 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 	return ready && alsoReady, cmp.Or(message, also), err
 }
 
-// namespaces makes the tenant namespaces. message is the reason to wait, if one is not ready.
+// namespaces makes the tenant namespaces. If a namespace is not ready, the result message is the reason.
 func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	if message, err := n.ensureOwnNamespace(ctx); err != nil || message != "" {
 		return message, err
@@ -146,8 +148,8 @@ func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	return message, err
 }
 
-// addresses returns the content of the other cluster's Configuration for this cluster: the pod addresses and external
-// addresses that Liqo's IPAM has assigned.
+// addresses returns the pod addresses and external addresses that Liqo's IPAM has assigned to the half's cluster.
+// They are the content of the Configuration on the other cluster.
 func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
 	cidr = map[string]any{}
 	none := true

@@ -103,8 +103,8 @@ func TestEstablishMakesTheNetwork(t *testing.T) {
 	require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 }
 
-// A GatewayServer of the next Liqo has several ports in place of one, and its client uses them. An upgrade of Liqo
-// converts one form into the other.
+// In a version of Liqo after 1.2 a GatewayServer has several ports instead of one, and the GatewayClient uses them.
+// After an upgrade of Liqo to such a version, Establish converts our GatewayClient.
 func TestNetworkSupportsSeveralPorts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testNetworkWithSeveralPorts)
@@ -186,7 +186,7 @@ func TestInvalidNetworkOptionsAreRefused(t *testing.T) {
 	require.ErrorContains(t, connecting(prompt(t), c, networked("tunnel", ""), nil), "write gateway, existing or none")
 }
 
-// When the networking module is missing on either side, Establish fails without waiting.
+// Liqo's networking module is missing on the consumer or on the provider. Establish fails without waiting.
 func TestMissingNetworkingModuleFailsImmediately(t *testing.T) {
 	t.Parallel()
 	for _, here := range []bool{true, false} {
@@ -207,8 +207,8 @@ func TestMissingNetworkingModuleFailsImmediately(t *testing.T) {
 	}
 }
 
-// When Liqo stops, the error names the stage. When the test cuts Establish at any stage, another process completes the
-// network or removes its objects.
+// Liqo stops at one stage, and Establish returns an error that names this stage. Afterwards the network can be
+// completed, or its objects can be removed.
 func TestNetworkIsCompletedOrRemovedAfterACut(t *testing.T) {
 	t.Parallel()
 	for kind, stage := range map[string]backend.Stage{
@@ -272,8 +272,8 @@ func foreignNetwork(value string) (here, there []client.Object) {
 	return here, there
 }
 
-// Establish uses a foreign network when it is connected, and refuses it otherwise. It never writes the objects of a
-// foreign network.
+// A network of another owner exists. Establish uses it when it is connected, and otherwise fails. It never changes
+// the objects of this network.
 func TestForeignNetworkIsUsedWhenConnected(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting} {
@@ -297,7 +297,7 @@ func TestForeignNetworkIsUsedWhenConnected(t *testing.T) {
 
 func TestNetworkIsNotAddedToAForeignPeering(t *testing.T) {
 	t.Parallel()
-	// Establish refuses a foreign peering without a network, and adds no network to it.
+	// If another owner's peering has no network, Establish fails and makes none.
 	c, _ := withLiqo(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret()},
 		[]client.Object{tenantNS(me)})
 	err := connecting(prompt(t), c, networked("", ""), nil)
@@ -313,12 +313,12 @@ func TestNetworkIsNotAddedToAForeignPeering(t *testing.T) {
 	// With the mode `existing`, Establish makes no network. When no network exists, it fails.
 	c, _ = withLiqo(t, nil, nil)
 	err = connecting(prompt(t), c, networked(fleet.NetworkExisting, ""), nil)
-	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the offer says that the network exists")
+	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the offer has network mode existing")
 	require.Empty(t, netObjects(t, c))
 }
 
-// While a foreign peering or slice uses our network, in either direction, the network stays and is reported as in use
-// (invariant I11).
+// A peering or slice of another owner uses our network, in either direction. The removal keeps the network and
+// returns ErrInUse (invariant I11).
 func TestNetworkInForeignUseStays(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*testing.T, *clusters){
@@ -346,8 +346,8 @@ func TestNetworkInForeignUseStays(t *testing.T) {
 	}
 }
 
-// The address of the server has changed, or a key was rotated. Establish then updates our objects, unless the network
-// works.
+// The address of the gateway's server has changed. Establish updates our objects if the connection is broken. It
+// changes nothing while the network works.
 func TestNetworkIsRepairedAfterAChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -379,8 +379,8 @@ func (c *clusters) breakConnection(t *testing.T) {
 	require.NoError(t, c.local.Update(t.Context(), broken))
 }
 
-// In namespaces that existed before our peering, only the network's objects record the provider. RemovePeering removes
-// only the network.
+// The tenant namespaces existed before our peering and are not ours, so only the network's objects record the
+// provider. Peers finds the provider by these objects, and RemovePeering removes only them.
 func TestNetworkRecordsTheProviderInForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

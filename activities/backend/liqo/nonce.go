@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// These are the names of the two Secrets (Liqo
+// These are the names of the two Secrets of the handshake (Liqo
 // pkg/liqo-controller-manager/authentication/forge/{nonce,signednonce}.go).
 const (
 	nonceName       = "liqo-nonce"

@@ -19,9 +19,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Observe reads our Tenant and our slices on the provider. It lists the consumer's slices before the provider's, so
-// that it does not report a slice made between the two lists as absent. It may report a slice that is returned between
-// the lists; one round alone does not lose an instance.
+// Observe reads our Tenant and our slices on the provider. It lists the consumer's slices first and the provider's
+// slices second. So a slice that is made between the two lists is not reported as absent. If a slice is returned
+// between the two lists, Observe may report it as absent. This does no harm, because a single report does not make an
+// instance lost.
 func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen backend.Observation, err error) {
 	p := b.peering(provider)
 	if err := p.locate(ctx); err != nil {
@@ -60,7 +61,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	return seen, observeError(provider.ID, err)
 }
 
-// faultHere returns the fault of the peering on the consumer, for which no provider can be blamed.
+// faultHere returns the fault of the peering on the consumer. No provider is responsible for such a fault.
 func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.VirtualNode) (fleet.Fault, error) {
 	lacks, err := p.noRoomHere(ctx)
 	if lacks != "" || err != nil {
@@ -73,7 +74,7 @@ func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.Virtua
 	return fleet.Fault{}, err
 }
 
-// slicesHere lists our slices for the provider on the consumer that are not being returned.
+// slicesHere lists the consumer's slices of this hub for the provider. It omits slices that are being returned.
 func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 	var found authv1beta1.ResourceSliceList
 	which := with(p.labels(), map[string]string{consts.RemoteClusterID: p.provider.ID})
@@ -88,7 +89,7 @@ func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// observed reads the state of the provider. needed means that a network must exist.
+// observed reads the state of the provider. The parameter needed is true if a network must exist.
 func (p *peering) observed(ctx context.Context, provider client.Client, here []string,
 	needed bool) (seen backend.Observation, err error) {
 	found, err := p.identify(withIdentityBound(ctx), provider)
@@ -118,8 +119,8 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 	return seen, p.networkSeen(ctx, provider, namespace, needed, &seen)
 }
 
-// networkSeen records the state of both Connections, if the peering needs a network. An account that may not read them,
-// from an earlier release without networks, records nothing.
+// networkSeen records the state of both Connections, if the peering needs a network. An account of an earlier release
+// without networks may not read Connections; networkSeen then records nothing.
 func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string, needed bool,
 	seen *backend.Observation) error {
 	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone && !needed {
@@ -244,7 +245,7 @@ func (p *peering) tenantThere(ctx context.Context, provider client.Client, names
 	return nil
 }
 
-// ownSide is an error of this cluster's own API server, which proves nothing about a provider.
+// ownSide is an error of this cluster's own API server. Such an error proves nothing about a provider.
 type ownSide struct{ error }
 
 func (e ownSide) Unwrap() error { return e.error }

@@ -50,7 +50,7 @@ func gatewayRunning(namespace, remote string, ready int32, args ...string) *apps
 		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 }
 
-// unschedulable returns a pod of a peering for which the consumer has no room.
+// unschedulable returns a pod of a peering that cannot be scheduled on the consumer.
 func unschedulable(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: named(localNS, name, gatewayPods),
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway",
@@ -146,7 +146,7 @@ func TestObserveReportsPeeringAndNodes(t *testing.T) {
 	}
 }
 
-// After a failed read, Observe reports nothing about the nodes. It leaves out even the parts that it had already read.
+// A read of Observe fails. Observe then reports nothing about the nodes, not even the results of its earlier reads.
 func TestFailedReadMakesObserveReportNoNodes(t *testing.T) {
 	there := []client.Object{tenantNS(me)}
 	forbidden := apierrors.NewForbidden(corev1.Resource("any"), "", errors.New("no such role"))
@@ -202,7 +202,7 @@ func all(err error) func(client.ObjectList) error {
 	return func(client.ObjectList) error { return err }
 }
 
-// The account may read its tenant namespace by name and may not list namespaces. Observe still detects that the
+// The account may read its tenant namespace by name, but may not list namespaces. Observe still notices when the
 // namespace is gone.
 func TestObserveNeedsNoListPermission(t *testing.T) {
 	w := newClusters(t, peered(accepted("2")), nil)

@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tenancy is a kind of object, with the labels that its objects must have.
+// tenancy is a kind of object that shows that a tenant namespace is in use. If the field which is not nil, only
+// objects with these labels count.
 type tenancy struct {
 	kind  schema.GroupVersionKind
 	which client.HasLabels
 }
 
-// tenancies lists the objects that show that a tenant namespace is in use.
+// tenancies lists the kinds of objects that show that a tenant namespace is in use.
 var tenancies = []tenancy{
 	{authv1beta1.GroupVersion.WithKind("Tenant"), nil},
 	{authv1beta1.GroupVersion.WithKind("Identity"), nil},
@@ -33,10 +34,11 @@ var tenancies = []tenancy{
 	{corev1.SchemeGroupVersion.WithKind("Secret"), client.HasLabels{consts.SignedNonceSecretLabelKey}},
 }
 
-// occupied names an object of a tenant namespace that serves another purpose than our peering: another direction,
-// networking, or a peering by hand. It returns "" without such an object. Three sorts of objects do not count:
-// dependents, which are removed with their owner; replicas that crd-replicator has put there for us; and Liqo's
-// certificates (liqo-remote-certificate*), which are useless without the removed Tenant.
+// occupied names an object of a tenant namespace that does not belong to our peering: an object of the second
+// direction of a two-way peering, of a network, or of a peering that was made by hand. It returns "" if no such
+// object exists. Three sorts of objects do not count: dependents, which are removed with their owner; replicas that
+// crd-replicator has put into the namespace for us; and Liqo's certificates (liqo-remote-certificate*), which are
+// useless without the removed Tenant.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	found, errs := concurrently(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
 		found.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))

@@ -17,7 +17,7 @@ var (
 	_ backend.Volumes       = (*Backend)(nil)
 )
 
-// podsPerPage bounds the pods of one answer, because a pod may have a hundred kilobytes.
+// podsPerPage is the maximum number of pods in one answer. One pod may have a hundred kilobytes.
 const podsPerPage = 250
 
 // OffloadedPods implements backend.OffloadedPods.

@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A bound volume with Liqo's node affinity counts for the provider that the affinity names. Other volumes do not count.
+// If a bound volume has Liqo's node affinity, Volumes counts it for the provider that the affinity names. It does not
+// count other volumes.
 func TestBoundVolumesCountForTheirProvider(t *testing.T) {
 	t.Parallel()
 	volume := func(name, label string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// labelConsumer is the label with the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to
-// one cluster and use the capacity of another, and crd-replicator copies a slice's labels to the provider: without this
-// label, two hubs with the same name would treat each other's objects as their own.
+// labelConsumer is the label with the Liqo id of the cluster whose hub made the object. Without this label, two hubs
+// with the same name would treat each other's objects as their own: a cluster may be a provider for one cluster and a
+// consumer of another one, and crd-replicator copies a slice's labels to the provider.
 const labelConsumer = "liqo-autoscaler.io/consumer"
 
 // labelConsumerUID is a label of objects on a provider: the UID of the consumer's namespace kube-system. A consumer
@@ -30,8 +30,8 @@ func (b *Backend) isOurs(self string, object client.Object) bool {
 	return backend.Carries(tags(object), b.ours(self))
 }
 
-// tags returns the keys that identify the owner of an object: its labels, by which it is selected, or a Node's
-// annotations.
+// tags returns the keys that identify the owner of an object. On a Node they are annotations. On any other object
+// they are labels, so that the object can be selected by them.
 func tags(object client.Object) map[string]string {
 	if _, node := object.(*corev1.Node); node {
 		return object.GetAnnotations()
@@ -39,8 +39,8 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label that we set on them. It selects the Nodes of a group, or with "" the Nodes of
-// all groups of any hub.
+// nodesOf selects Nodes by the one label that we set on them. It selects the Nodes of the group. If group is "", it
+// selects the Nodes of all groups of all hubs.
 func nodesOf(group string) client.ListOption {
 	if group == "" {
 		return client.HasLabels{backend.LabelGroup}
@@ -48,7 +48,7 @@ func nodesOf(group string) client.ListOption {
 	return client.MatchingLabels{backend.LabelGroup: group}
 }
 
-// with returns the union of label sets; a later set wins.
+// with returns the union of label sets. If several sets have the same key, the last of these sets decides its value.
 func with(sets ...map[string]string) map[string]string {
 	union := map[string]string{}
 	for _, set := range sets {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Since Liqo pull request 3265, a NamespaceMap belongs to the Secret of the control plane's Identity and lives as long
-// as that Secret. When the map is deleted earlier, Liqo makes it again. RemovePeering therefore deletes only the
-// Identity, and Kubernetes then removes the map.
+// Since Liqo pull request 3265, the Secret of the control plane's Identity owns the NamespaceMap. If the map is
+// deleted while this Secret exists, Liqo makes the map again. RemovePeering therefore deletes only the Identity, and
+// Kubernetes then removes the map.
 func TestRemovePeeringLeavesOwnedNamespaceMapToKubernetes(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()

@@ -25,11 +25,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// onePass is shorter than each grace period of these tests. It is long enough for a slow machine to reach the wait.
+// onePass is the length of a pass. It is shorter than each grace period of these tests, but long enough that even on
+// a slow machine the pass reaches its wait.
 const onePass = time.Second
 
-// inPasses calls the verb again and again until it succeeds, as activities do. Each call, a pass, gets a context of
-// that length.
+// inPasses calls the function verb again and again until it succeeds, as activities do. Each call is a pass and gets
+// a context of the given length.
 func inPasses(t *testing.T, length time.Duration, verb func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(backend.WithStartTime(t.Context(), time.Now()), time.Minute)
@@ -48,7 +49,8 @@ func inPasses(t *testing.T, length time.Duration, verb func(context.Context) err
 	}
 }
 
-// Liqo, pods and providers have grace periods. Each period is measured over all passes.
+// The backend gives Liqo, pods and providers grace periods. Each of these periods continues over all passes of a
+// step.
 func TestGracePeriodsSpanPasses(t *testing.T) {
 	t.Parallel()
 	const grace = 3 * onePass
@@ -83,7 +85,7 @@ func TestGracePeriodsSpanPasses(t *testing.T) {
 			secret.Annotations = map[string]string{consts.RemoteTenantNamespaceAnnotKey: remoteNS}
 			secret.Data = map[string][]byte{consts.KubeconfigSecretField: content}
 			c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), secret, established()}, nil)
-			c.down = true // our requests fail, Liqo's do not
+			c.down = true // only our own requests fail, not Liqo's requests
 			c.graces.certificate = grace
 			return someReturn(c)
 		},
@@ -123,8 +125,8 @@ func TestGracePeriodsSpanPasses(t *testing.T) {
 	}
 }
 
-// A provider is far away or slow. Each pass starts from the first stage and must get further than the pass before it
-// within four seconds.
+// Each request to a provider takes 225 ms. Each pass starts from the first stage and lasts four seconds. Establish
+// and RemovePeering still succeed, because each pass gets further than the pass before it.
 func TestPassesFinishAt225msLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +186,7 @@ func TestConcurrentReturnsMakeProgress(t *testing.T) {
 	})
 }
 
-// after returns a client that calls wait before each request to the cluster.
+// after returns a client that calls the function wait before each request to the cluster.
 func after(cluster client.WithWatch, wait func(context.Context) error) client.Client {
 	after := func(ctx context.Context, do func() error) error {
 		if err := wait(ctx); err != nil {
@@ -213,7 +215,7 @@ func after(cluster client.WithWatch, wait func(context.Context) error) client.Cl
 	})
 }
 
-// refuseEvictions returns a client for a cluster where a disruption budget keeps each pod.
+// refuseEvictions returns a client of a cluster in which a disruption budget prevents the eviction of each pod.
 func refuseEvictions(cluster client.WithWatch) client.Client {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		SubResourceCreate: func(
@@ -224,8 +226,9 @@ func refuseEvictions(cluster client.WithWatch) client.Client {
 	})
 }
 
-// When a permission is missing for a whole pass, and the verb began longer ago than an API server needs to start, the
-// pass reports the missing permission. Without this rule, short passes would never report it.
+// After its start, an API server answers 403 for a while. If a step has run for longer than that, and a permission is
+// missing for a whole pass, the pass reports the missing permission. Without this rule, short passes would never
+// report it.
 func TestPermissionMissingForAWholePassIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilRefusedForAWholePass)
@@ -248,7 +251,7 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 
 	err = until(time.Now(), refused)
 	require.ErrorIs(t, err, over, "it was begun just now")
-	require.NotErrorIs(t, err, backend.ErrDenied, "whoever reads that takes it for final")
+	require.NotErrorIs(t, err, backend.ErrDenied, "callers treat ErrDenied as final")
 	looks := 0
 	err = until(long, func(ctx context.Context) (bool, string, error) {
 		if looks++; looks == 1 {
@@ -260,8 +263,8 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	require.NotErrorIs(t, err, backend.ErrDenied)
 }
 
-// A provider accepts our requests and never answers. The pass reports it as silent although the context of the pass
-// ends first.
+// A provider accepts our requests and never answers. The context of the pass ends before a request does. The pass
+// still reports that the provider is unreachable.
 func TestProviderSilentForAWholePassIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilSilentForAWholePass)

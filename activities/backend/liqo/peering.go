@@ -36,10 +36,10 @@ func (b *Backend) peering(provider fleet.Provider) *peering {
 	return p
 }
 
-// hasLasted reports whether more time than longer has passed since the verb was first called.
+// hasLasted reports whether the verb was first called longer ago than the given duration.
 func (p *peering) hasLasted(longer time.Duration) bool { return time.Since(p.started) > longer }
 
-// labels returns the labels of each object that we make for the peering, on both sides.
+// labels returns the labels of each object that we make for the peering, on the consumer and on the provider.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
 
 // signed returns the labels of our objects on the provider, which include the consumer's UID.
@@ -50,12 +50,13 @@ func (p *peering) signed() map[string]string {
 func (p *peering) mine(object client.Object) bool { return p.isOurs(p.self.id, object) }
 
 // annotations returns the annotations of our objects on the consumer, which give recovery the reference to the
-// credentials. The provider's objects do not have them, because a reference into another cluster is of no use there.
+// credentials. Our objects on the provider do not have these annotations, because a reference into another cluster is
+// useless there.
 func (p *peering) annotations() map[string]string {
 	return map[string]string{backend.AnnotationCredentials: backend.CredentialsText(p.provider.Credentials)}
 }
 
-// locate reads this cluster's identity and finds the tenant namespace of the provider on our side.
+// locate reads this cluster's identity and finds the provider's tenant namespace on the consumer.
 func (p *peering) locate(ctx context.Context) (err error) {
 	if p.self, err = p.consumer(ctx); err != nil {
 		return err
@@ -71,7 +72,7 @@ func (p *peering) locate(ctx context.Context) (err error) {
 	return nil
 }
 
-// locateRemote checks that our credentials open the right cluster, and finds our tenant namespace there.
+// locateRemote checks that our credentials lead to the right cluster, and finds our tenant namespace on that cluster.
 func (p *peering) locateRemote(ctx context.Context) error {
 	p.remoteNS = ""
 	return p.remote.do(ctx, "find our tenant namespace", func(provider client.Client) error {
@@ -83,7 +84,7 @@ func (p *peering) locateRemote(ctx context.Context) error {
 	})
 }
 
-// locateBoth locates the peering on both sides.
+// locateBoth calls locate and locateRemote.
 func (p *peering) locateBoth(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err

@@ -20,10 +20,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// annotationPin is an annotation of the peering's Identity: the certificate authorities of the API server over which
-// our peering was made. A provider reports its own id, so a cluster could claim the id of another one. Therefore this
-// package refuses a cluster with a known id and other authorities, and neither reads nor removes anything there, until
-// an operator confirms that it is the same provider (Repin).
+// annotationPin is an annotation of the peering's Identity. Its value is a fingerprint of the certificate authorities
+// of the API server over which our peering was made. A provider reports its own id, so a cluster could claim the id
+// of another one. Therefore this package refuses a cluster that has a known id but other authorities. It reads and
+// removes nothing on such a cluster until an operator confirms that the cluster is the same provider (Repin).
 const annotationPin = "liqo-autoscaler.io/pinned-authorities"
 
 // noAuthorities is the pin of a kubeconfig without its own authorities. The authorities of the worker's system then
@@ -37,7 +37,8 @@ type pinned struct {
 	life        account.Life
 }
 
-// authoritiesOf returns a fingerprint of the configuration's authorities. It does not depend on their order and layout.
+// authoritiesOf returns a fingerprint of the configuration's authorities. The fingerprint does not depend on the
+// order and the layout of the authorities.
 func authoritiesOf(config *rest.Config) string {
 	var all []string
 	for rest := config.CAData; ; {
@@ -97,8 +98,9 @@ func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error
 	return nil
 }
 
-// Repin removes the pinned authorities of a provider. The next Establish pins the authorities that it finds. It also
-// makes the Tenant again, which a rebuilt provider does not have. Repin reports whether any authorities were pinned.
+// Repin removes the pinned authorities of a provider. The next Establish pins the authorities that it finds. That
+// Establish also makes the Tenant again if the provider was rebuilt and has none. Repin reports whether any
+// authorities were pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// pinnedPeering returns clusters with our peering. The provider's API server had that certificate authority when the
-// peering was made.
+// pinnedPeering returns clusters with our peering. The peering pins the given certificate authority of the provider's
+// API server.
 func pinnedPeering(t *testing.T, authority *testkit.Certificate) *clusters {
 	t.Helper()
 	here, there := ourPeering()
@@ -36,8 +36,8 @@ func (c *clusters) leadTo(cluster client.Client, authority string) {
 	}
 }
 
-// A cluster claims the provider's id. A verb that reaches this cluster does not remove our peering, does not point our
-// Liqo to it, and does not count our slice as gone.
+// A cluster claims the provider's id. If a call of the backend reaches this cluster, the call does not remove our
+// peering, does not connect our Liqo to this cluster, and does not count our slice as gone.
 func TestClusterThatClaimsAProvidersIDIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -70,7 +70,7 @@ func TestClusterThatClaimsAProvidersIDIsRefused(t *testing.T) {
 	})
 }
 
-// After an operator's request to repin, a rebuilt provider is accepted in its current state.
+// A provider was rebuilt and has another certificate authority. After Repin the backend accepts it.
 func TestRepinAcceptsARebuiltProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -87,7 +87,8 @@ func TestRepinAcceptsARebuiltProvider(t *testing.T) {
 	})
 }
 
-// A rebuilt provider has no Tenant of ours. That does not count as a refusal.
+// A provider was rebuilt and has no Tenant of ours. After Repin the backend does not count the missing Tenant as a
+// refusal.
 func TestMissingTenantAfterRebuildIsNoRefusal(t *testing.T) {
 	c := pinnedPeering(t, testkit.NewAuthority(t))
 	rebuilt := newClusters(t, nil, nil).there

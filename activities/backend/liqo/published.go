@@ -12,8 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Published reads a key of a ConfigMap in this cluster's tenant namespace on the provider. It blocks for one or two
-// requests. Errors: ErrInvalid when the ConfigMap or key is missing or may not be read, ErrUnreachable.
+// Published reads a key of a ConfigMap in this cluster's tenant namespace on the provider. It sends one or two
+// requests and waits for the answers. Errors: ErrInvalid when the ConfigMap or key is missing or may not be read,
+// ErrUnreachable.
 func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, name, key string) (string, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {

@@ -12,9 +12,10 @@ import (
 )
 
 // reachable reports done when Liqo itself reaches the provider at the address that the provider advertises, which may
-// differ from the address in our credentials. Liqo's ForeignCluster shows this, but may be out of date: when an
-// Identity is deleted before its kubeconfig, Liqo keeps the old status until its next resync, hours later (Liqo
-// foreigncluster-controller/status.go). A Renew proves the present state, because the provider has answered it.
+// differ from the address in our credentials. Liqo's ForeignCluster shows this, but may be out of date. When an
+// Identity is deleted before its kubeconfig, Liqo keeps the old status of the ForeignCluster until its next resync,
+// hours later (Liqo foreigncluster-controller/status.go). Therefore reachable also requires that the provider has
+// answered the Renew, Liqo's request to renew the new Identity's certificate.
 func (p *peering) reachable(ctx context.Context) (bool, string, error) {
 	status, message, err := p.apiServerStatus(ctx)
 	if err != nil || status != liqov1beta1.ConditionStatusEstablished {
@@ -50,7 +51,7 @@ func (p *peering) settled(ctx context.Context) (bool, string, error) {
 			return true, "", nil
 		}
 	}
-	return false, "this cluster's liqo-controller-manager is expected to make a Renew", nil
+	return false, "waiting for this cluster's liqo-controller-manager to create a Renew", nil
 }
 
 // apiServerStatus returns Liqo's own status of the provider's API server, with a message about it.

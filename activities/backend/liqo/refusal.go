@@ -45,9 +45,9 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.
 	return found, nil
 }
 
-// refusal returns the provider's present refusal, or nil. The caller must have called locate and reach. If the Tenant
-// is missing while our Identity exists, the provider deleted the Tenant, because we delete the Identity first. refusal
-// then records the deletion.
+// refusal returns the provider's present refusal, or nil. The caller must have called locate and locateRemote. When
+// we remove a peering, we delete the Identity before the Tenant. So if the Tenant is missing while our Identity
+// exists, the provider deleted the Tenant. refusal then records the deletion.
 func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	found, err := p.recordedRefusal(ctx)
 	if found != nil || err != nil {
@@ -114,7 +114,8 @@ func (p *peering) refusalRecord(ctx context.Context) (*corev1.ConfigMap, error) 
 	return &record, nil
 }
 
-// refusalIn parses a ConfigMap from refusalRecord, and returns its refusal; nil when its end time cannot be parsed.
+// refusalIn returns the refusal that a ConfigMap from refusalRecord contains, or nil when the end time of the refusal
+// cannot be parsed.
 func refusalIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
 	until, err := time.Parse(time.RFC3339, record.Data[refusedUntil])
 	if err != nil {
@@ -157,8 +158,8 @@ func (p *peering) removeExpiredRefusal(ctx context.Context) error {
 	return nil
 }
 
-// keep marks an object on the provider as a record of its refusal; an empty kind removes the mark. An object that our
-// credentials may not change stays as it is.
+// keep marks an object on the provider as a record of the provider's refusal. If kind is empty, it removes the mark.
+// An object that our credentials may not change stays as it is.
 func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.RefusingKind) error {
 	if !p.mine(object) || object.GetLabels()[backend.LabelRefused] == string(kind) {
 		return nil

@@ -27,8 +27,8 @@ func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.
 	return here, there
 }
 
-// A provider's refusal stays recorded on the provider when we remove the peering. A new peering therefore does not make
-// a closed Tenant again.
+// A provider has cordoned or drained our Tenant, and we remove the peering. The Tenant stays and records the refusal.
+// So a new Establish does not replace it by an active Tenant.
 func TestRefusalStaysAfterOurRemoval(t *testing.T) {
 	for condition, kind := range map[authv1beta1.TenantCondition]fleet.RefusingKind{
 		authv1beta1.TenantConditionCordoned: fleet.RefusingCordoned,
@@ -60,7 +60,7 @@ func TestRefusalStaysAfterOurRemoval(t *testing.T) {
 	}
 }
 
-// When the provider lifts the refusal, Establish signs the same nonce again and removes our marks.
+// When the provider ends its refusal, Establish signs the same nonce again and removes our marks.
 func TestLiftedRefusalRemovesOurMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, there := closedPeering("")
@@ -107,8 +107,8 @@ func TestRefusalDuringRemovalIsFound(t *testing.T) {
 	require.True(t, exists(t, c.there, tenant))
 }
 
-// When a provider has deleted our Tenant, Establish does not make the Tenant again immediately. The consumer's objects
-// record the deletion, so this works without Temporal.
+// A provider has deleted our Tenant. Establish does not make the Tenant again before RefusedFor has passed. The
+// backend records the deletion in an object on the consumer, so this does not depend on the state in Temporal.
 func TestRemovedTenantCountsAsRefusal(t *testing.T) {
 	for name, foreignNS := range map[string]bool{"our namespace": false, "a namespace that was there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestRemovedTenantCountsAsRefusal(t *testing.T) {
 	}
 }
 
-// Two states look like a deleted Tenant but do not count as a refusal: our own interrupted removal, and a foreign
-// peering.
+// Two states look like a deleted Tenant but do not count as a refusal: our own interrupted removal, and a peering of
+// another owner.
 func TestInterruptedRemovalIsNoRefusal(t *testing.T) {
 	here, there := ourPeering()
 	for name, objects := range map[string][]client.Object{
@@ -168,7 +168,8 @@ func TestInterruptedRemovalIsNoRefusal(t *testing.T) {
 	}
 }
 
-// A provider refuses us as a whole, so our slice is denied or gets no answer. Join reports the provider's refusal.
+// A provider refuses this cluster as a whole, so our slice is denied or gets no answer. Join reports the provider's
+// refusal.
 func TestJoinReportsTheProvidersRefusal(t *testing.T) {
 	denied, silent := accepted("2"), accepted("2")
 	denied.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied

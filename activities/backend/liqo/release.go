@@ -18,10 +18,10 @@ import (
 // kubeconfigs for the replication (Liqo internal/crdReplicator).
 const replicatorFinalizers = "crdreplicator.liqo.io/"
 
-// revoked reports whether our Liqo has no permissions on the provider any longer: the Tenant is missing, because the
-// provider's administrators removed it or a user ran `liqoctl unauthenticate`, or the Tenant is drained. Liqo then has
-// no permissions there, not even to remove its replicas, and crd-replicator retries the removal forever (Liqo
-// internal/crdReplicator/reflection/handler.go).
+// revoked reports whether our Liqo has lost its permissions on the provider. This is the case when the Tenant is
+// drained or missing. The Tenant is missing when the provider's administrators have removed it, or a user has run
+// `liqoctl unauthenticate`. Liqo then has no permission to remove its replicas on the provider, and crd-replicator
+// retries the removal forever (Liqo internal/crdReplicator/reflection/handler.go).
 func (p *peering) revoked(ctx context.Context) (bool, error) {
 	tenant, err := p.tenant(ctx)
 	if err != nil {
@@ -42,9 +42,9 @@ func (p *peering) releaseRevoked(ctx context.Context, object client.Object) erro
 	return p.release(ctx, object)
 }
 
-// release removes crd-replicator's finalizers from an object that is being deleted, because crd-replicator cannot do
-// it. Call it only after revoked has returned true, and only when the provider has no copy of the object that we could
-// remove.
+// release removes crd-replicator's finalizers from an object that is being deleted, because crd-replicator cannot
+// remove them. Call it only after revoked has returned true. Before the call, remove the object's copy on the
+// provider, if our permissions allow this.
 func (p *peering) release(ctx context.Context, object client.Object) error {
 	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, replicatorFinalizers)

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// held returns the object with a finalizer of crd-replicator. crd-replicator may not remove this finalizer.
+// held returns the object as terminating, with a finalizer that crd-replicator has no permission to remove.
 func held[T client.Object](object T) T {
 	now := metav1.Now()
 	object.SetDeletionTimestamp(&now)
@@ -23,8 +23,8 @@ func held[T client.Object](object T) T {
 	return object
 }
 
-// A provider that has removed our Tenant prevents crd-replicator from removing its finalizers. Return then removes
-// them.
+// A provider has removed our Tenant, so crd-replicator cannot remove its own finalizers any longer. Return removes
+// these finalizers.
 func TestReturnRemovesFinalizersAfterTenantRemoval(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2")
@@ -55,7 +55,7 @@ func TestReturnWaitsForCrdReplicator(t *testing.T) {
 	}
 }
 
-// While the provider has our Tenant, only crd-replicator removes its finalizers.
+// While the provider has our Tenant, only crd-replicator removes crd-replicator's finalizers.
 func TestFinalizersStayWhileTheTenantExists(t *testing.T) {
 	t.Parallel()
 	slice := longHeld(replicatorFinalizers + "resource")
@@ -103,7 +103,7 @@ func TestRemovePeeringAfterTenantRemoval(t *testing.T) {
 	require.False(t, exists(t, c.there, tenantNS(me)))
 }
 
-// RemovePeering neither waits for the remains of a foreign peering nor changes them.
+// Some objects of another owner's peering remain. RemovePeering neither waits for these objects nor changes them.
 func TestRemovePeeringIgnoresForeignRemains(t *testing.T) {
 	t.Parallel()
 	rest := heldRest()

@@ -23,19 +23,21 @@ var (
 	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
 )
 
-// remote is the connection of one verb to one provider cluster. It opens its client on first use, and again after each
-// failure of access. Whenever it opens a client, it checks that the client reaches the right cluster.
+// remote is the connection of one verb to one provider cluster. It opens its client on first use, and again after
+// each request that the provider did not answer (ErrUnreachable). Whenever it opens a client, it checks that the
+// client reaches the right cluster.
 type remote struct {
 	b        *Backend
 	provider fleet.Provider
-	// same checks that an opened client leads to the provider that we are peered with.
+	// same checks that an opened client leads to the provider of our peering.
 	same        func(ctx context.Context, cluster client.Client) error
 	client      client.Client
 	authorities string // the fingerprint of the client's authorities
 	namespace   string // the namespace of Liqo on the provider
 }
 
-// do runs one action on the provider. In an error, what completes the text "cannot ...".
+// do runs one action on the provider. The parameter what describes the action: in an error it completes the text
+// "cannot ...".
 func (r *remote) do(ctx context.Context, what string, action func(provider client.Client) error) error {
 	if r.client == nil {
 		if err := r.dial(ctx); err != nil {
@@ -71,8 +73,8 @@ func (r *remote) dial(ctx context.Context) error {
 	return nil
 }
 
-// accessError classifies an error of a provider: without a usable answer it returns ErrUnreachable, for a refused
-// request ErrDenied, and any other error unchanged.
+// accessError classifies an error of a provider. It returns ErrUnreachable if no usable answer came, and ErrDenied if
+// the request was refused. It returns any other error unchanged.
 func accessError(what string, err error) error {
 	var status apierrors.APIStatus
 	var known *kindError

@@ -15,10 +15,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// remoteSliceGone checks the provider directly, because a restarted crd-replicator that cannot reach the provider
-// releases a slice on the consumer and leaves its copy on the provider (Liqo
-// internal/crdReplicator/reflection/handler.go). It deletes such a copy. It first uses the given kubeconfigs of our own
-// Liqo, which always have the permission, and then the credentials of the provider's offer.
+// remoteSliceGone searches the provider itself for a copy of the slice, and deletes this copy. Such a copy is left
+// when crd-replicator has restarted and cannot reach the provider: crd-replicator then releases only the slice on the
+// consumer (Liqo internal/crdReplicator/reflection/handler.go). remoteSliceGone first uses the given kubeconfigs of
+// our own Liqo, which always have the permission, and then the credentials of the provider's offer.
 func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
 		if gone, message, err := a.removeAsLiqo(ctx, &secrets[i]); err == nil {
@@ -31,8 +31,8 @@ func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) 
 	return a.removeOverCredentials(ctx)
 }
 
-// removeOverCredentials checks and removes the copy with the credentials of the provider's offer. The caller must have
-// called reach.
+// removeOverCredentials checks and removes the copy with the credentials of the provider's offer. The caller must
+// have called locateRemote.
 func (a *attempt) removeOverCredentials(ctx context.Context) (gone bool, message string, err error) {
 	if a.remoteNS == "" {
 		return true, "", nil
@@ -93,8 +93,8 @@ func (a *attempt) certificateGone(ctx context.Context) error {
 	})
 }
 
-// certificatePrefix precedes the slice's name in the name of its certificate on the provider, which Liqo keeps forever
-// (Liqo pkg/identityManager/certificateIdentityProvider.go).
+// certificatePrefix plus the slice's name is the name of the slice's certificate on the provider. Liqo never removes
+// this certificate (Liqo pkg/identityManager/certificateIdentityProvider.go).
 const certificatePrefix = "liqo-remote-certificate-"
 
 func deleteCertificate(ctx context.Context, provider client.Client, namespace, slice string) error {

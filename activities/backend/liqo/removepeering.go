@@ -19,8 +19,8 @@ import (
 )
 
 // RemovePeering removes the objects that Establish made. It continues wherever Establish or an earlier RemovePeering
-// was interrupted. Liqo requires this order: if the Tenant is removed while objects are still replicated, or together
-// with its Identity, finalizers remain that no component can clear.
+// was interrupted. Liqo requires the order of the steps below: if the Tenant is removed while objects are still
+// replicated, or at the same time as the Identity, finalizers remain that no component can remove.
 func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
 	p.started = backend.StartTime(ctx)
@@ -57,9 +57,10 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		Err: &backend.RefusingError{ProviderRefusal: *s.kept}}
 }
 
-// replicatedGone reports done when nothing is replicated to the provider any longer, except objects that depend on the
-// Identity itself. Liqo deletes the NamespaceMap with a provider's last virtual node. Liqo's single worker can miss
-// this event when two virtual nodes are deleted concurrently, so replicatedGone deletes an unneeded NamespaceMap.
+// replicatedGone reports done when nothing is replicated to the provider any longer, except objects that depend on
+// the Identity itself. Liqo deletes the NamespaceMap with a provider's last virtual node. When two virtual nodes are
+// deleted concurrently, Liqo's single worker can miss that one of these nodes was the last one. Therefore
+// replicatedGone itself deletes a NamespaceMap that is no longer needed.
 func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 	if err := p.inUse(ctx); err != nil {
 		return false, "", err
@@ -72,7 +73,7 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
-		return true, "", nil // Liqo removes them with their owner, see mapsGone
+		return true, "", nil // Liqo removes these NamespaceMaps with their owner, see mapsGone
 	}
 	owned := func(m offloadingv1beta1.NamespaceMap) bool { return !unowned(m) }
 	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned))
@@ -99,8 +100,8 @@ func (p *peering) namespaceMaps(ctx context.Context) ([]offloadingv1beta1.Namesp
 
 func unowned(m offloadingv1beta1.NamespaceMap) bool { return len(m.OwnerReferences) == 0 }
 
-// removeMaps removes the first of these NamespaceMaps. It reports done when the list is empty and the provider has no
-// copy.
+// removeMaps removes the first NamespaceMap of the list. It reports done when the list is empty and the provider has
+// no copy.
 func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.NamespaceMap) (bool, string, error) {
 	if len(maps) == 0 {
 		message, err := p.mapGone(ctx)
@@ -120,8 +121,9 @@ func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.Nam
 	return p.releaseRevoked(ctx, unneeded)
 }
 
-// identityGone deletes the Identity and reports done when its kubeconfig and its Renew are gone too. Both have
-// finalizers of crd-replicator, which can only clear them while the Tenant exists.
+// identityGone deletes the Identity and reports done when its kubeconfig and its Renew are gone too. The kubeconfig
+// and the Renew have finalizers of crd-replicator. crd-replicator can remove these finalizers only while the Tenant
+// exists.
 func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -169,7 +171,7 @@ func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Iden
 	return nil
 }
 
-// identityRest lists the objects that depend on the Identity and outlast it: the kubeconfig and the Renew.
+// identityRest lists the objects that depend on the Identity and are removed after it: the kubeconfig and the Renew.
 func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err error) {
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil || p.localNS == "" {
@@ -217,10 +219,11 @@ func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 		tenant.Namespace, tenant.Name), nil
 }
 
-// leftoversGone removes the nonces and tenant namespaces on both sides in one step, because Kubernetes starts the
-// removal of a namespace only after five seconds. It removes the provider's objects first, because recovery finds the
-// peering by the objects on the consumer. It keeps the objects that record a refusal: the nonce of a cordoned or
-// drained Tenant, and the namespace of a recorded refusal.
+// leftoversGone removes the nonces and tenant namespaces on the consumer and the provider in one step. In separate
+// steps it would wait longer, because Kubernetes starts the removal of a namespace only after five seconds. It
+// removes the provider's objects first, because recovery finds the peering by the objects on the consumer. It keeps
+// the objects that record a refusal: the nonce of a cordoned or drained Tenant, and the namespace of a recorded
+// refusal.
 func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
 	if err := s.locate(ctx); err != nil {
 		return false, "", err

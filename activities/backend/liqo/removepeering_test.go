@@ -23,8 +23,8 @@ func nonceOn(namespace, name, label, cluster string, labels ...map[string]string
 		map[string]string{label: "true"})...)}
 }
 
-// ourPeering returns all objects that Establish makes. The objects that Liqo derives disappear immediately, because
-// they have no finalizer.
+// ourPeering returns all objects that Establish makes, and objects that Liqo makes for them. Liqo's objects have no
+// finalizers, so they disappear immediately.
 func ourPeering() (here, there []client.Object) {
 	return []client.Object{
 			tenantNS(peer, mine()), controlPlane(mine()),
@@ -38,7 +38,7 @@ func ourPeering() (here, there []client.Object) {
 func TestRemovePeeringRemovesOurObjects(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
-	there[0] = tenantNS(me) // the namespace is foreign and stays
+	there[0] = tenantNS(me) // the namespace is not ours and stays
 	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"lca-g-abc-1-1")}
 	c := newClusters(t, here, append(there, certificate))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
@@ -52,8 +52,8 @@ func TestRemovePeeringRemovesOurObjects(t *testing.T) {
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
 }
 
-// A process was cut anywhere in Establish or in a removal. RemovePeering removes the objects that exist, the first
-// object of Establish last.
+// A process ended at any point of Establish or of a removal. RemovePeering removes the objects that exist. It removes
+// last the object that Establish makes first.
 func TestRemovePeeringRemovesAnIncompletePeering(t *testing.T) {
 	t.Parallel()
 	for cut := range 7 {
@@ -130,7 +130,8 @@ func TestRemovePeeringReportsForeignUse(t *testing.T) {
 	}
 }
 
-// A slice is created after the first check whether the peering is in use. RemovePeering then keeps the Identity.
+// A slice is created after RemovePeering has first checked whether the peering is in use. RemovePeering keeps the
+// Identity.
 func TestIdentityStaysWhenASliceIsCreatedDuringRemoval(t *testing.T) {
 	t.Parallel()
 	identity := controlPlane(mine())
@@ -143,7 +144,7 @@ func TestIdentityStaysWhenASliceIsCreatedDuringRemoval(t *testing.T) {
 	require.True(t, exists(t, c.local, identity))
 }
 
-// A slice of ours that exists only on the provider is removed before its Tenant.
+// A slice of ours exists only on the provider. RemovePeering removes this slice, and then the Tenant.
 func TestRemovePeeringRemovesOrphanedSlice(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
@@ -154,7 +155,7 @@ func TestRemovePeeringRemovesOrphanedSlice(t *testing.T) {
 	require.Empty(t, dump(t, c))
 }
 
-// RemovePeering keeps a namespace that existed before our peering, or that contains foreign objects of any kind.
+// RemovePeering keeps a namespace that existed before our peering, or that contains an object of another owner.
 func TestRemovePeeringKeepsForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -207,7 +208,8 @@ func TestRemovePeeringWaitsForAnUnreachableProvider(t *testing.T) {
 	})
 }
 
-// An incomplete peering is removed without its provider, because the provider may never return.
+// A provider is unreachable. If Establish has left no object of ours on the consumer, RemovePeering succeeds without
+// the provider, because nothing was made there. If Establish has left an object, RemovePeering does not give up.
 func TestIncompletePeeringIsRemovedWithoutItsProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (a *asked) since(n int) []string {
 	return slices.Clone(a.all[n:])
 }
 
-// of returns a client that records every request to the cluster. It passes each created object to made.
+// of returns a client that records every request to the cluster. It passes each created object to the function made.
 func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Client {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
@@ -67,9 +67,9 @@ func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Cl
 	})
 }
 
-// inTime plays the steps with which Liqo and Kubernetes react to the objects of a Join, about as fast as on an idle
-// machine. It wakes waiters as Watch does. At the end, started makes the Node, which has been Ready for a while, accept
-// pods.
+// inTime simulates how Liqo and Kubernetes react to the objects of a Join, about as fast as on an idle machine. It
+// wakes waiters as Watch does. At the end it calls the function started, which makes the Node accept pods. At this
+// time the Node has already been Ready for a while.
 func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made func(client.Object)) {
 	in := func(after time.Duration, do func() error) {
 		time.AfterFunc(after*time.Millisecond, func() {
@@ -79,7 +79,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 			c.changes.notify("lca-g-abc-1-1")
 		})
 	}
-	touched := func() { // plays changes of finalizers and conditions for which Join does not wait
+	touched := func() { // simulates changes for which Join does not wait
 		for _, after := range []time.Duration{5, 20, 40} {
 			in(after, func() error { return nil })
 		}
@@ -135,8 +135,8 @@ func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) 
 	return a
 }
 
-// Pending pods wait for these requests and for the CPU that the requests take from Liqo, so Join must send few. It
-// sends all but the last before Kubernetes has removed its taint from the Node.
+// Pending pods wait while Join sends its requests, and the requests also take CPU from Liqo. So Join must send few
+// requests. It sends all requests except the last three before Kubernetes removes its taint from the Node.
 func TestJoinSendsFewRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestJoinSendsFewRequests(t *testing.T) {
 	})
 }
 
-// A Node is replaced while Kubernetes removes its taint, so the instance id is lost. Join waits for the new Node.
+// The Node is replaced while Kubernetes removes its taint. Join waits for the new Node and stamps it.
 func TestJoinStampsAReplacedNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestJoinAdoptsALateVirtualNode(t *testing.T) {
 	})
 }
 
-// Join adopts a slice that is created late in the same way. Another worker that still runs the step may have created
-// it.
+// A slice is created between two checks of Join, for example by another worker that still runs the step. Join adopts
+// this slice.
 func TestJoinAdoptsALateSlice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

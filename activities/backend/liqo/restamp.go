@@ -14,14 +14,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Restamp sets the instance id again on the Node of a marked virtual node: when a virtual kubelet registers a deleted
-// Node again, the Node has no instance id (Liqo cmd/virtual-kubelet/root/root.go). It reads and writes once. Like Join
-// it does not stamp a Node that can still get the taint unreachable, and returns ErrNotYet (see stampStep).
+// Restamp sets the instance id again on the Node of a marked virtual node. The id is missing when a virtual kubelet
+// has registered a deleted Node again (Liqo cmd/virtual-kubelet/root/root.go). Restamp reads and writes once and does
+// not wait. Like Join, it does not stamp a Node that may still get the taint unreachable (see stampStep). In this
+// case it returns ErrNotYet.
 //
-// Until the Node is stamped, CA sees an instance without a Node, and a Node without an instance. CA counts the instance
-// as still starting and does not request another one. It deletes the instance after its max-node-provision-time, so a
-// Node that is never stamped ends in the same way as a Node that never registers. The group may lose the instance
-// earlier, because the group checks whether the Node is Ready and not its instance id.
+// Until the Node is stamped, CA sees an instance without a Node, and a Node without an instance. CA counts the
+// instance as still starting and does not request another one. It deletes the instance after its
+// max-node-provision-time, so a Node that is never stamped ends in the same way as a Node that never registers. The
+// group may count the instance as lost before that: it only checks whether the Node is Ready, and ignores the
+// instance id.
 func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)

@@ -15,8 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// Restamp does not stamp a Node yet while Kubernetes or the virtual kubelet still changes it. When both report the Node
-// as not ready, no change is pending; Restamp stamps the Node, and CA sees its state.
+// Restamp does not stamp a Node while Kubernetes or the virtual kubelet is still changing the Node. If both report
+// that the Node is not ready, no further change follows. Restamp then stamps the Node, and CA sees that it is not
+// ready.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	t.Parallel()
 	const noSchedule, noExecute = corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
@@ -54,7 +55,8 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 	}
 }
 
-// After ErrNotYet, Watch reports the Node when its taint is removed, even when no other part of the report changes.
+// Restamp has returned ErrNotYet because of a taint. Watch reports the Node when this taint is removed, even if
+// nothing else in the report has changed.
 func TestWatchReportsRemovedTaint(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
@@ -109,8 +111,8 @@ func TestRestampSetsTheInstanceID(t *testing.T) {
 	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
 }
 
-// An earlier version set all tags as labels, which CA compares. Restamp recognizes such a Node by its virtual node,
-// removes the labels and sets the tags as annotations.
+// An earlier version of the worker set all of its tags on a Node as labels, which CA compares. Restamp recognizes
+// such a Node by its virtual node, removes the labels and sets the tags as annotations.
 func TestRestampReplacesLabelsByAnnotations(t *testing.T) {
 	t.Parallel()
 	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
@@ -127,7 +129,7 @@ func TestRestampReplacesLabelsByAnnotations(t *testing.T) {
 	}
 }
 
-// Join, or another worker, stamps the Node between the two reads of a Restamp. This is not a conflict.
+// Join, or another worker, stamps the Node between the two reads of a Restamp. Restamp does not report a conflict.
 func TestRestampAfterAnotherStampIsNoConflict(t *testing.T) {
 	t.Parallel()
 	marked := stampedNode()

@@ -42,9 +42,9 @@ func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	return a.unlabelEndedPods(ctx)
 }
 
-// nodeGoneStep deletes the virtual node. It reports done when the virtual node and its Node are gone. Liqo removes the
-// Node with the virtual kubelet. nodeGoneStep itself deletes a Node that was registered again, once no virtual kubelet
-// can register it another time.
+// nodeGoneStep deletes the virtual node. It reports done when the virtual node and its Node are gone. Liqo removes
+// the Node together with the virtual kubelet. If a virtual kubelet has registered the Node again, nodeGoneStep itself
+// deletes the Node, once no virtual kubelet runs any longer.
 func (a *attempt) nodeGoneStep(ctx context.Context) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -164,9 +164,9 @@ func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 	return false, message, nil
 }
 
-// deleteSlice deletes the slice on the consumer. Without secrets crd-replicator no longer removes the provider's copy,
-// and the slice is the only record of the copy. In this case deleteSlice waits until the copy is gone, and message
-// describes the wait.
+// deleteSlice deletes the slice on the consumer. If secrets is empty, crd-replicator has no kubeconfig to remove the
+// provider's copy, and the slice is the only record of the copy. In this case deleteSlice first waits until the copy
+// is gone, and the result message describes the wait.
 func (a *attempt) deleteSlice(
 	ctx context.Context, slice *authv1beta1.ResourceSlice, secrets []corev1.Secret,
 ) (deleted bool, message string, err error) {
@@ -200,9 +200,9 @@ func (a *attempt) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceS
 }
 
 // absentOnProvider reports whether the provider has no slice of the attempt any longer. It waits some time for the
-// certificate to be gone, too. Without a peering it checks nothing, because a peering is only removed after the
-// provider has none of our slices. Therefore an attempt that never made a slice can be returned when its provider is
-// gone permanently.
+// certificate to be gone, too. If the peering does not exist, it checks nothing, because a peering is removed only
+// after the provider has none of our slices. Therefore an attempt that never made a slice can be returned when its
+// provider is gone permanently.
 func (a *attempt) absentOnProvider(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	if len(secrets) == 0 {
 		return true, "", nil

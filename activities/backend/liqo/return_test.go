@@ -57,8 +57,8 @@ func TestDrainEvictsPods(t *testing.T) {
 	}
 }
 
-// A forced drain first makes CA count the Node as deleted, and then removes the pods. CA's own taint and foreign taints
-// stay.
+// A forced drain first sets the taint by which CA counts the Node as deleted, and then removes the pods. If CA has
+// set this taint before, it stays unchanged. Other taints stay, too.
 func TestDrainForceTaintsFirst(t *testing.T) {
 	t.Parallel()
 	other := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
@@ -100,7 +100,7 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 	}
 }
 
-// Drain and Return do not change a foreign Node with the attempt's name.
+// A Node of another owner has the attempt's name. Drain and Return do not change this Node.
 func TestDrainAndReturnLeaveForeignNodesAlone(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "lca-g-abc-1-1")}
@@ -162,8 +162,8 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 	})
 }
 
-// A virtual kubelet whose own node is lost never finishes its termination. It registers no Node either, so Return does
-// not wait for it.
+// The pod of a virtual kubelet never finishes its termination if the node on which it runs is lost. Such a kubelet
+// does not register a Node again, so Return does not wait for it.
 func TestReturnIgnoresALostKubelet(t *testing.T) {
 	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
@@ -173,8 +173,8 @@ func TestReturnIgnoresALostKubelet(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
 }
 
-// When the peering is gone, only we can remove the provider's copy of a slice, and only the consumer's slice shows that
-// this copy exists. Return therefore removes the consumer's slice last, in any pass.
+// When the peering is gone, only this product removes the provider's copy of a slice. Only the consumer's slice shows
+// that this copy exists. Return therefore removes the consumer's slice last, also when it runs in passes.
 func TestReturnWithoutPeeringRemovesConsumersSliceLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,8 @@ func TestReturnWaitsForAnUnreachableProvider(t *testing.T) {
 	})
 }
 
-// The undo of an attempt without objects needs no provider, because the provider's credentials may be gone permanently.
+// A Return of an attempt without objects does not need the provider, because the provider's credentials may be gone
+// permanently.
 func TestReturnOfAnEmptyAttemptNeedsNoProvider(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -212,7 +213,8 @@ func TestReturnOfAnEmptyAttemptNeedsNoProvider(t *testing.T) {
 	require.Zero(t, c.opens)
 }
 
-// Liqo up to 1.1 also evicts the pods of DaemonSets, and waits for them without end. Return removes these pods.
+// Liqo up to 1.1 also evicts the pods of DaemonSets, and waits for them without end. Return removes these pods, so
+// that Liqo does not wait.
 func TestReturnRemovesDaemonSetPodsForLiqo(t *testing.T) {
 	t.Parallel()
 	yes, now := true, metav1.Now()
@@ -237,8 +239,9 @@ func TestReturnRemovesDaemonSetPodsForLiqo(t *testing.T) {
 	require.Equal(t, 1, deleted)
 }
 
-// A deleted pod is past its grace period, and only a foreign finalizer keeps it. Such a pod does not run. It delays
-// neither a drain nor a return, nor Liqo, which removes virtual nodes one after another.
+// A deleted pod is past its grace period, and only the finalizer of another owner keeps the pod. Such a pod no longer
+// runs. It delays neither Drain nor Return. It does not delay Liqo either, which removes virtual nodes one after
+// another.
 func TestReturnIgnoresPodsKeptByAFinalizer(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()

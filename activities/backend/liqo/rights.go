@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TenantRights describes the permissions that the account of Config.Consumer grants itself in each tenant namespace on
-// the consumer. The account has no permission to read Secrets elsewhere. The tenant namespaces do not exist when its
-// other permissions are installed.
+// TenantRights describes the permissions that the account of Config.Consumer grants itself in each tenant namespace
+// on the consumer. The account may not read Secrets in other namespaces. Its other permissions are installed earlier,
+// before the tenant namespaces exist.
 type TenantRights struct {
 	Role               string // a ClusterRole that the account may bind
 	Namespace, Account string // the account's ServiceAccount
@@ -44,8 +44,8 @@ func (p *peering) admit(ctx context.Context, namespace string) error {
 	return fmt.Errorf("bind ClusterRole %s in namespace %s: %w", rights.Role, namespace, err)
 }
 
-// ensureOwnNamespace makes the tenant namespace on the consumer, with our permissions in it. message is the reason to
-// wait for it.
+// ensureOwnNamespace makes the tenant namespace on the consumer, with our permissions in it. If the namespace is not
+// ready, the result message is the reason.
 func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err error) {
 	p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), p.annotations())
 	if err != nil || p.localNS == "" {

@@ -19,8 +19,8 @@ import (
 
 var someRights = &TenantRights{Role: "worker-tenant", Namespace: "liqo-autoscaler", Account: "worker"}
 
-// boundedByRights makes the consumer check the worker's permissions. The worker may access Secrets and ConfigMaps only
-// in tenant namespaces in which it has a binding.
+// boundedByRights makes the consumer check the worker's permissions. The worker may access Secrets and ConfigMaps
+// only in tenant namespaces in which it has a RoleBinding.
 func (c *clusters) boundedByRights() {
 	c.config.TenantRights = someRights
 	all := c.local
@@ -64,7 +64,8 @@ func (c *clusters) boundedByRights() {
 	})
 }
 
-// The worker grants itself the permissions to remove a peering. It gives them up when the namespace stays.
+// RemovePeering grants the worker the permissions that the removal needs. If the namespace stays, RemovePeering
+// removes the permissions at the end.
 func TestRemovalGrantsItsOwnPermissions(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
@@ -84,7 +85,7 @@ func TestRemovalGrantsItsOwnPermissions(t *testing.T) {
 	require.False(t, exists(t, c.there, there[1]))
 }
 
-// The first object that Establish creates is the worker's binding, with our labels.
+// Establish creates the worker's RoleBinding, with our labels, before it waits for a nonce.
 func TestEstablishCreatesTheBindingFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +105,8 @@ func TestEstablishCreatesTheBindingFirst(t *testing.T) {
 	})
 }
 
-// A namespace in which the worker has no permissions contains no objects of ours. One exception exists: someone has
-// removed the permissions from a namespace of ours.
+// Peers skips a tenant namespace in which the worker has no permissions. If another actor has removed the permissions
+// in a namespace of ours, Peers does not skip the namespace. It fails, and grants the permissions for the next call.
 func TestNamespacesWithoutPermissionsAreSkipped(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS("others"), tenantNS("begun"),

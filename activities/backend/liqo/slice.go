@@ -84,9 +84,9 @@ func nameTaken(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists")
 }
 
-// authenticated reports done when the provider has authenticated the slice. Liqo reports Denied for an invalid request,
-// which is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): authenticated
-// treats a denial as final only after DenyAfter.
+// authenticated reports done when the provider has authenticated the slice. Liqo reports Denied for an invalid
+// request, but also while its signer is slow and may still succeed (Liqo remoteresourceslice_controller.go).
+// Therefore authenticated treats a denial as final only after DenyAfter.
 func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	slice, err := j.ensureSlice(ctx)
 	if err != nil {
@@ -109,7 +109,8 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	}
 }
 
-// unanswered returns the reason why the provider has not answered a slice, once the answer is overdue.
+// unanswered returns the message for a slice that the provider has not answered. Once the answer is overdue, it
+// searches for the reason.
 func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
 	unanswered := fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
 	if !j.waiting.longerThan(min(diagnoseAfter, j.graces.answer)) {
@@ -134,12 +135,14 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	return false, unanswered, nil
 }
 
-// annotationReminded is an annotation of a slice: the time at which remind last made crd-replicator process it.
+// annotationReminded is an annotation of a slice. Its value is the time at which remind last made crd-replicator
+// process the slice.
 const annotationReminded = "liqo-autoscaler.io/reminded"
 
-// remind makes crd-replicator process the slice again, by a change of a meaningless annotation, at most once in each
-// Join. When the provider had no Tenant made by us and refused a change, crd-replicator dropped the change and does not
-// retry until the object changes (Liqo internal/crdReplicator/reflection/handler.go).
+// remind changes an annotation of the slice, so that crd-replicator processes the slice again. The annotation has no
+// other purpose. remind does this at most once in each Join. If the provider refused a change while it had no Tenant
+// of ours, crd-replicator has dropped that change and does not retry it until the slice changes again (Liqo
+// internal/crdReplicator/reflection/handler.go).
 func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
 		return nil
@@ -156,9 +159,9 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	return nil
 }
 
-// tenantRefusal returns a refusal when the provider's administrators have closed our Tenant or removed it. Both
-// withdraw our Liqo's permissions, so the slice never receives an answer. If the state cannot be read, closed returns
-// nil, and the slice's own answer decides.
+// tenantRefusal returns a refusal when the provider's administrators have cordoned, drained or removed our Tenant.
+// Our Liqo then lacks permissions, so the slice never receives an answer. If this state cannot be read, tenantRefusal
+// returns nil, and the answer to the slice decides.
 func (j *join) tenantRefusal(ctx context.Context) error {
 	if j.locateRemote(ctx) != nil {
 		return nil
@@ -169,8 +172,8 @@ func (j *join) tenantRefusal(ctx context.Context) error {
 	return nil
 }
 
-// refused returns the error of a slice that the provider has denied. It returns a refusal if the provider refuses this
-// hub as a whole.
+// refused returns the error of a slice that the provider has denied. If the provider refuses this hub as a whole, the
+// error is a *backend.RefusingError.
 func (j *join) refused(ctx context.Context, words string) error {
 	if err := j.tenantRefusal(ctx); err != nil {
 		return err

@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stampStep marks the virtual node and, as the last step, writes the instance id into the Node. It may mark the virtual
-// node while the Node still has Kubernetes' taint not-ready, and stamps the Node once the taint is gone. A new Node's
-// condition is Unknown at first, so Kubernetes may still replace the taint by unreachable. CA considers a Ready Node
-// with the taint unreachable full, and buys another Node.
+// stampStep marks the virtual node and, as the last step, writes the instance id into the Node. It may mark the
+// virtual node while the Node still has Kubernetes' taint not-ready, and stamps the Node once the taint is gone. A
+// new Node's condition is Unknown at first, so Kubernetes may still replace the taint not-ready by the taint
+// unreachable. If a Ready Node has the taint unreachable, CA considers the Node full and requests another one.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
@@ -41,9 +41,10 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	return lacks == "", lacks, nil
 }
 
-// settle makes this attempt's Node the instance. waits names another attempt that must be removed first, or is "".
+// settle marks this attempt's virtual node, so that its Node becomes the instance's node. The result waits is the
+// name of another attempt that must be removed first, or "".
 func (j *join) settle(ctx context.Context) (waits string, err error) {
-	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
+	for { // the search is repeated after the mark: if two attempts mark concurrently, each finds the other
 		marked := j.marks(j.virtual)
 		if marked || time.Since(j.soleAt) >= allowedFor {
 			if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
@@ -101,10 +102,10 @@ func (a *attempt) marks(virtual *offloadingv1beta1.VirtualNode) bool {
 	return virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()
 }
 
-// otherAttempt names the other attempt of the instance that the stamp must wait for: an attempt whose Node carries the
-// instance id, or whose virtual node is marked, so that its Node will carry the id. It returns "" when no such attempt
-// exists. If another attempt is both marked and stamped, that attempt is the instance, and otherAttempt returns
-// ErrConflict. Two Nodes with one providerID would make CA count one instance twice.
+// otherAttempt names another attempt of the instance for which the stamp must wait. The Node of such an attempt
+// carries the instance id, or its virtual node is marked, so that its Node will carry the id. It returns "" when no
+// such attempt exists. If another attempt is both marked and stamped, its Node is the instance's node, and
+// otherAttempt returns ErrConflict. Two Nodes with one providerID would make CA count one instance twice.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours(j.self.id)
 	siblings[backend.LabelInstance] = j.Instance

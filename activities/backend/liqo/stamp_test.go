@@ -42,7 +42,7 @@ func TestJoinStampsLast(t *testing.T) {
 	const isMarked = "VirtualNode lca-g-abc-1-0 of another attempt is still marked"
 	for name, test := range map[string]struct {
 		there []client.Object
-		waits string // the object that Join waits for
+		waits string // the object for which Join waits
 		want  error
 	}{
 		"an earlier attempt that never came so far": {there: []client.Object{plain, unstamped}},
@@ -90,8 +90,8 @@ func TestJoinStampsLast(t *testing.T) {
 	}
 }
 
-// A Join of an abandoned attempt still runs and marks its virtual node concurrently. The newer Join sees this mark
-// before it stamps its Node.
+// A Join of an abandoned attempt still runs and marks its virtual node concurrently. The newer Join finds this mark
+// and does not stamp its Node.
 func TestConcurrentMarkOfAnotherAttemptPreventsTheStamp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestConcurrentMarkOfAnotherAttemptPreventsTheStamp(t *testing.T) {
 	})
 }
 
-// A Node was deleted and registered again after Join has read it. The stamp fails, because the API server refuses the
-// old UID.
+// After Join has read a Node, the Node is deleted and registered again. The stamp fails, because the API server
+// refuses the old UID.
 func TestStampFailsWhenTheNodeWasReplaced(t *testing.T) {
 	t.Parallel()
 	read, now := readyNode("lca-g-abc-1-1", "1"), readyNode("lca-g-abc-1-1", "1")

@@ -53,7 +53,7 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	return s.withoutIdentity(ctx)
 }
 
-// withoutIdentity decides on a peering without our Identity.
+// withoutIdentity decides whether objects of a peering without our Identity must be removed.
 func (s *survey) withoutIdentity(ctx context.Context) (bool, string, error) {
 	otherOwner, err := s.hasOtherOwner(ctx)
 	if err != nil || !otherOwner {
@@ -62,8 +62,8 @@ func (s *survey) withoutIdentity(ctx context.Context) (bool, string, error) {
 	return s.ofAnotherOwner(ctx)
 }
 
-// ofAnotherOwner decides on a peering of another owner. Only its network may be ours, and such a network stays while
-// the peering uses it.
+// ofAnotherOwner decides whether objects of another owner's peering must be removed. Only the network of such a
+// peering may be ours. The network stays while the peering uses it.
 func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	ours, err := s.connectedHere(ctx)
 	if err != nil {
@@ -78,8 +78,9 @@ func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// onlyRefusalRecorded reports whether the record of a present refusal is the only remaining object. Then RemovePeering
-// does not need the provider, because it removed the provider's objects before the signed nonce.
+// onlyRefusalRecorded reports whether the record of a present refusal is the only remaining object. Then
+// RemovePeering does not need the provider: it removes the provider's objects before the signed nonce, and the signed
+// nonce is gone.
 func (s *survey) onlyRefusalRecorded(ctx context.Context) (bool, error) {
 	recorded, err := s.recordedRefusal(ctx)
 	if recorded == nil || err != nil {
@@ -100,9 +101,9 @@ func (s *survey) onlyRefusalRecorded(ctx context.Context) (bool, error) {
 	return s.nothing, nil
 }
 
-// unreached decides on a RemovePeering whose provider cannot be used. Establish makes its first objects on the
-// consumer. Without such an object nothing was made on the provider, and a provider that is gone permanently must not
-// block the removal.
+// unreached decides whether RemovePeering is complete although it cannot use the provider. Establish makes its first
+// objects on the consumer. If no such object exists, nothing was made on the provider. In this case a provider that
+// is gone permanently must not block the removal.
 func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, string, error) {
 	if found || !s.hasLasted(s.config.UnreachableAfter) {
 		return false, "", cause
@@ -118,7 +119,7 @@ func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, 
 	return true, "", nil
 }
 
-// startedHere reports whether Establish has left an object on the consumer that outlasts the Identity.
+// startedHere reports whether the consumer has an object of Establish other than the Identity.
 func (p *peering) startedHere(ctx context.Context) (bool, error) {
 	if p.ownNS {
 		return true, nil

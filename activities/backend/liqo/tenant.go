@@ -19,8 +19,8 @@ import (
 )
 
 // ensureTenant makes our Tenant on the provider. It returns the Tenant once the Tenant contains credentials for our
-// key, and nil before. In an existing Tenant it writes only our own fields: never tenantCondition, with which the
-// provider's administrators refuse us.
+// key, and nil before. In an existing Tenant it writes only our own fields. It never writes tenantCondition, because
+// the provider's administrators use this field to refuse us.
 func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string,
 	err error) {
 	tenant, err = p.tenant(ctx)
@@ -54,7 +54,7 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 	return nil, message, nil
 }
 
-// checkTenant returns a refusal when the provider's administrators have closed the Tenant.
+// checkTenant returns a refusal when the provider's administrators have cordoned or drained the Tenant.
 func checkTenant(tenant *authv1beta1.Tenant) error {
 	if refusing := refusingOf(tenant); refusing != nil {
 		return refuse(*refusing)
@@ -127,8 +127,8 @@ func publicPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// certifies reports whether the parameters were issued for our key. Parameters for an earlier key stay in a Tenant's
-// status until Liqo has signed again. Providers on AWS answer without a certificate.
+// certifies reports whether the parameters were issued for our key. A Tenant's status still contains the parameters
+// for an earlier key until Liqo has signed again. A provider on AWS sends no certificate.
 func certifies(params *authv1beta1.AuthParams, publicDER []byte) bool {
 	if params == nil {
 		return false

@@ -14,8 +14,8 @@ import (
 )
 
 // tenantNamespace finds the namespace that a cluster has for a peer. It finds the namespace by labels, because users
-// may choose the name. An account that may not list namespaces reads it by its usual name (Liqo
-// pkg/tenantNamespace/namespaceManager.go). Errors: NotFound without such a namespace, ErrInvalid with two.
+// may choose the name. With an account that may not list namespaces, it reads the namespace by its usual name (Liqo
+// pkg/tenantNamespace/namespaceManager.go). Errors: NotFound if no such namespace exists, ErrInvalid if two exist.
 func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*corev1.Namespace, error) {
 	var found corev1.NamespaceList
 	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer},

@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// compatible compares the versions of Liqo on both sides of a new peering. warning describes a problem that does not
-// prevent the peering. compatible returns ErrInvalid for a problem that only Config.AnyLiqo allows. It does not check a
-// peering that already has its Identity.
+// compatible compares the Liqo versions of the two clusters of a new peering. The result warning describes a problem
+// that does not prevent the peering. compatible returns ErrInvalid for a problem that only Config.AnyLiqo allows. It
+// does not check a peering that already has its Identity.
 func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	if _, err := p.controlPlaneIdentity(ctx); !apierrors.IsNotFound(err) {
 		return "", err
@@ -49,11 +49,11 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 	return liqoversion.Of(&manager), err
 }
 
-// checkOnlySlice returns ErrFull when the provider has another slice of this cluster, of any owner, and the version of
-// Liqo on this cluster loses the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again
-// before it makes the virtual node, because another attempt may have checked at the same time: once both attempts have
-// made a slice, each finds the slice of the other. If this cluster's Liqo supports several nodes on a provider, only
-// the first call reads the version.
+// checkOnlySlice returns ErrFull when this cluster's version of Liqo loses pods of a provider with two nodes, and the
+// provider already has another slice of this cluster, of any owner. Join calls it before it makes the slice. Join
+// calls it again before it makes the virtual node, because another attempt may have checked at the same time. When
+// both attempts have made their slices, each of these second calls finds the other slice. If this cluster's Liqo
+// supports several nodes on a provider, Join does not repeat the call.
 func (j *join) checkOnlySlice(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil

@@ -21,8 +21,8 @@ func manager(version string) *appsv1.Deployment {
 	return d
 }
 
-// A combination of Liqo versions that do not fit prevents a new peering, unless AnyLiqo is set. An existing peering
-// continues. A combination that is only untested is reported.
+// The Liqo versions of the two clusters are incompatible. Establish makes no new peering, unless AnyLiqo is set; an
+// existing peering continues. For versions that were not tested together, Establish only reports a warning.
 func TestUnfitLiqoVersionsPreventNewPeerings(t *testing.T) {
 	t.Parallel()
 	const goesOn = backend.StageNonce
@@ -68,7 +68,8 @@ func TestUnfitLiqoVersionsPreventNewPeerings(t *testing.T) {
 	}
 }
 
-// Up to Liqo 1.1 a provider serves one slice, ours or a foreign slice.
+// Up to Liqo 1.1, a consumer can have only one slice on a provider. If the provider already has a slice of this
+// cluster, Join fails, even if the slice has another owner.
 func TestProviderHasOneSliceUpToLiqo11(t *testing.T) {
 	t.Parallel()
 	both := peered(accepted("2"), sliceIdentity(), manager("1.1.2"))

@@ -24,8 +24,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// virtualNodeStep makes the virtual node once Liqo has a kubeconfig for the slice, and reports done when Liqo has
-// started a virtual kubelet for it. Liqo's condition Running only proves that the Deployment was applied.
+// virtualNodeStep makes the virtual node once Liqo has a kubeconfig for the slice. It reports done when Liqo has
+// started the virtual kubelet of that virtual node. Liqo's condition Running only proves that the Deployment was
+// applied.
 func (j *join) virtualNodeStep(ctx context.Context) (bool, string, error) {
 	if j.absent {
 		return j.createVirtualNode(ctx)
@@ -97,8 +98,8 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
 }
 
-// allowedFor is the time for which a result of allow is valid. The slice and its kubeconfig mostly arrive sooner one
-// after the other.
+// allowedFor is the time for which a result of allow is valid. A slice's answer and its kubeconfig usually arrive
+// within this time.
 const allowedFor = time.Second
 
 // allow checks that a virtual node may be made from the slice, which has just been read. Join calls it while it waits
@@ -180,7 +181,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels(), j.spec.Price())
 	virtual.Spec.Taints = j.spec.Taints
 	if j.network == fleet.NetworkNone {
-		virtual.Spec.DisableNetworkCheck = ptr.To(true) // another owner's network does not concern this node
+		virtual.Spec.DisableNetworkCheck = ptr.To(true) // this node does not use the network of another owner
 	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)
@@ -188,8 +189,8 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	return virtual, nil
 }
 
-// kubeletTrouble returns the reason why the virtual kubelet's pods do not run, or "". The most frequent reason is that
-// the cluster has no room for these pods either.
+// kubeletTrouble returns the reason why the virtual kubelet's pods do not run, or "". The most frequent reason is
+// that the cluster has no free capacity for these pods.
 func (j *join) kubeletTrouble(ctx context.Context) string {
 	var pods corev1.PodList
 	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS),

@@ -12,13 +12,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// These are the pauses between two polls of a stage: short at first, because Liqo mostly takes well under a second, and
-// then longer.
+// These are the pauses between two polls of a stage. The first pause is short, because Liqo usually takes much less
+// than a second. Then the pauses become longer.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 750 * time.Millisecond
-	// The same pauses while a Watch reports changes. Two hundred waiting Joins with the short pauses would use most of the
-	// allowed requests to the API server.
+	// These are the pauses while a Watch reports changes. Two hundred waiting Joins with the short pauses would use
+	// most of the allowed requests to the API server.
 	watchedFirstPause   = 300 * time.Millisecond
 	watchedLongestPause = 2 * time.Second
 )
@@ -41,12 +41,12 @@ type waiter struct {
 	longest  time.Duration   // the longest pause; 0 means longestPause
 	started  time.Time       // when the verb was first called, see backend.StartTime
 	// patience is the time for which ErrUnreachable is tolerated without interruption. It has no effect on a stubborn
-	// waiter. The error of a pass that ends earlier also matches ErrUnreachable, and the caller measures the time over
-	// all passes.
+	// waiter. If a pass ends before this time, its error also matches ErrUnreachable, and the caller measures the
+	// time over all passes.
 	patience time.Duration
-	// refusal is the time for which a missing permission is tolerated without interruption: an API server that has just
-	// started refuses every request until it has read its roles. If the verb was first called longer ago, one whole
-	// pass of refusals suffices.
+	// refusal is the time for which a missing permission is tolerated without interruption: an API server that has
+	// just started refuses every request until it has read its roles. If the verb was first called longer ago than
+	// this time, the refusal is final after one pass in which every poll was refused.
 	refusal time.Duration
 	// stubborn makes the waiter retry every error except ErrInUse until the context ends: a removal never gives up on its
 	// own.
@@ -129,8 +129,8 @@ func (s *streak) add(holds bool) {
 	}
 }
 
-// finalError returns the error that ends the stage now, because longer waiting cannot help, or has lasted too long. It
-// returns nil otherwise.
+// finalError returns the error that ends the stage now: longer waiting cannot help, or the provider has been
+// unreachable for too long. Otherwise it returns nil.
 func (w *waiter) finalError(stage backend.Stage, now pollResult, past *history) error {
 	if now.err != nil && w.final(now.err) && (!forbidden(now.err) || past.refused.lasts >= w.refusal) {
 		return stageError(stage, now)
@@ -148,7 +148,7 @@ func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen pollResult
 		return stageError(stage, seen)
 	}
 	var met error
-	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // otherwise it looks final
+	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // Forbidden looks final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)
@@ -198,7 +198,7 @@ func (w *waiter) final(err error) bool {
 	return backend.IsFinal(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// forbidden reports whether an API server refused a request for lack of permission.
+// forbidden reports whether an API server refused a request because of a missing permission.
 func forbidden(err error) bool {
 	var v *kindError
 	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.Forbidden

@@ -44,8 +44,8 @@ func TestUntilReportsWhyItWasCancelled(t *testing.T) {
 	require.Equal(t, []string{"looking", "the nonce"}, told)
 }
 
-// The error contains the reason for the end of the wait only once, even when the pending request returns the same
-// reason.
+// The context of a wait ends, and the interrupted request returns the same reason as the context. The error contains
+// this reason only once.
 func TestUntilReportsItsReasonOnce(t *testing.T) {
 	t.Parallel()
 	hanging := make(chan struct{})
@@ -103,7 +103,8 @@ func testUntilUnreachable(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond, "one failure is not enough")
 
-	// A success between two failures restarts the patience, the time for which failures are tolerated.
+	// The field patience is the time for which failures are tolerated. A success between two failures restarts this
+	// time.
 	looks := 0
 	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
 		func(context.Context) (bool, string, error) {
@@ -115,7 +116,7 @@ func testUntilUnreachable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A cluster that never answers blocks the check. The wait still reports progress, in the caller's goroutine.
+// A check hangs, because a cluster never answers. The wait still reports progress, in the caller's goroutine.
 func TestUntilReportsProgressDuringACheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilTellsDuringLook)
@@ -138,8 +139,8 @@ func testUntilTellsDuringLook(t *testing.T) {
 	require.Equal(t, 2, told)
 }
 
-// An API server that has just started answers 403 to every request until it has read its roles. When the 403 lasts
-// longer, the permission is really missing, and the wait ends long before its context.
+// An API server that has just started answers 403 to every request until it has read its roles. The wait tolerates
+// this. If the 403 lasts longer, the permission is really missing, and the wait ends long before its context does.
 func TestUntilToleratesAShortRefusal(t *testing.T) {
 	t.Parallel()
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Watch follows our slices, virtual nodes and Nodes on the consumer. It reports several changes that arrive while
-// handle runs in one call.
+// Watch follows our slices, virtual nodes and Nodes on the consumer. If several changes of an attempt arrive while
+// handle runs, Watch reports them with one call.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	self, err := b.consumerEventually(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ type watching struct {
 
 const byName = "name"
 
-// newWatching makes a watching that also calls wake with the names of changed slices, virtual nodes, Nodes, and
-// Identities of slices.
+// newWatching makes a watching. When a slice, a virtual node, a Node or a slice's Identity changes, the watching also
+// calls the function wake with the object's name.
 func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
 	w := &watching{dirty: workqueue.NewTyped[string](), which: which, known: map[string]fleet.Attempt{}}
 	notify := func(object any) {
@@ -139,8 +139,8 @@ func listerWatcher(cluster client.WithWatch, list client.ObjectList, which clien
 	}
 }
 
-// found returns the existing objects of the attempt with that object name. news is false when the attempt is not ours,
-// or was already reported as gone.
+// found returns the existing objects of the attempt with that object name. The result news is false when there is
+// nothing to report: the attempt is not ours, or was already reported as gone.
 func (w *watching) found(name string) (found fleet.Found, news bool) {
 	all := findings{}
 	for _, store := range w.stores {

@@ -16,8 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// beginWatch runs Watch until the context ends. The fake cluster sends a watch only changes after the start of the
-// watch, not even a change right after the list. The function begun therefore waits until all watches have started.
+// beginWatch runs Watch until the context ends. In the fake cluster, a watch receives only changes after its start. A
+// change between the list and the start of the watch is lost. The function begun therefore waits until all watches
+// have started.
 func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan fleet.Found, done chan error, begun func()) {
 	t.Helper()
 	var watches atomic.Int32
@@ -73,7 +74,8 @@ func TestWatchReportsOurNodes(t *testing.T) {
 	require.Empty(t, told, "its end is reported once")
 }
 
-// However a Node is found, it is compared with its booking. List and Watch report the same differences.
+// Several reads can find a Node, and each read compares the Node with its booking. List and Watch report the same
+// differences.
 func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	t.Parallel()
 	booking, err := json.Marshal(fleet.Booking{Spec: fleet.InstanceSpec{ID: "g", Shape: shape("3")}})

@@ -23,10 +23,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// requestTimeout bounds one request, to a host or to the consumer.
+// requestTimeout is the timeout of one request to a host or to the consumer.
 const requestTimeout = 10 * time.Second
 
-// access is the document that credentials refer to. Each verb reads it again, and no error or log repeats its content.
+// access is the document to which credentials refer. Each verb reads the document again. No error or log contains its
+// content.
 type access struct {
 	// URL is the address of the host: https, or http for a host on this machine.
 	URL   string `json:"url"`
@@ -35,15 +36,14 @@ type access struct {
 	CAData string `json:"caData,omitempty"`
 	// HostGroup is the provider's id: a DNS-1123 label, unique among all hosts.
 	HostGroup string `json:"hostGroup"`
-	// Overhead is added to the shape to get the size of a machine: it covers the resources that the Node cannot give to
-	// pods.
+	// Overhead plus the shape is the size of a machine. It covers the resources that the Node cannot give to pods.
 	Overhead corev1.ResourceList `json:"overhead,omitempty"`
 	// UserData is the boot configuration of a machine: a Go template with the function join and the fields .Name, .Labels
 	// and .Taints. The last two are lists in the form of the kubelet's flags.
 	UserData string `json:"userData"`
 }
 
-// open reads credentials and the document that they refer to.
+// open reads credentials and the document to which they refer.
 func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*host, error) {
 	where, document := "", []byte(nil)
 	switch ref := credentials.SecretRef; {
@@ -74,7 +74,7 @@ func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*hos
 	return h, nil
 }
 
-// address returns the parsed URL of the host, or a description of the fault in it.
+// address returns the parsed URL of the host. If the URL has a fault, the result wrong describes it.
 func (a access) address() (at *url.URL, wrong string) {
 	at, err := url.Parse(a.URL)
 	switch {
@@ -86,8 +86,8 @@ func (a access) address() (at *url.URL, wrong string) {
 	return at, ""
 }
 
-// host returns the host that the document describes, or a description of the fault in it that does not quote the
-// document.
+// host returns the host that the document describes. If the document has a fault, the result wrong describes the
+// fault and does not quote the document.
 func (a access) host() (h *host, wrong string) {
 	at, wrong := a.address()
 	if wrong != "" {

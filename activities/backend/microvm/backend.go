@@ -19,7 +19,7 @@ import (
 
 // Config contains the settings of New. Consumer and Namespace are required.
 type Config struct {
-	// Consumer is the configuration for the cluster that lacks room, which CA scales.
+	// Consumer is the client configuration for the consumer, which is the cluster that CA scales.
 	Consumer *rest.Config
 	// Namespace is the namespace of our ConfigMaps on the consumer. It must exist.
 	Namespace string
@@ -36,8 +36,8 @@ type Config struct {
 	Poll time.Duration
 }
 
-// Backend implements backend.Backend. It has no state and is safe for concurrent use, even by several processes. Two
-// verbs for one provider's peering, or for one attempt, must not run concurrently.
+// Backend implements backend.Backend. It has no state and is safe for concurrent use, even by several processes.
+// Callers must not run two verbs for the same peering, or for the same attempt, concurrently.
 type Backend struct {
 	config Config
 	local  client.Client // the consumer
@@ -77,7 +77,8 @@ func newBackend(config Config, local client.Client) *Backend {
 	return &Backend{config: config, local: local}
 }
 
-// tag returns the prefix of the tag of each machine of this hub of this cluster. The attempt's name follows it.
+// tag returns the common prefix of the tags of this hub's machines for this cluster. A machine's tag is this prefix,
+// followed by the attempt's name.
 func (b *Backend) tag(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := b.local.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -86,8 +87,8 @@ func (b *Backend) tag(ctx context.Context) (string, error) {
 	return fmt.Sprintf("liqo-autoscaler.io/%s/%s/", system.UID, b.config.Hub), nil
 }
 
-// machines lists our machines on the host that belong to the attempt with the object name of. If of is "" it lists our
-// machines of all attempts.
+// machines lists our machines on the host. The parameter of is the object name of an attempt: machines then lists
+// only the machines of this attempt. If it is "", machines lists the machines of all attempts.
 func (b *Backend) machines(ctx context.Context, h *host, of string) ([]machine, error) {
 	tag, err := b.tag(ctx)
 	if err != nil {

@@ -61,7 +61,7 @@ type world struct {
 
 func (w world) host(p fleet.Provider) *testHost { return w.hosts[p.ID] }
 
-// will returns a function of World that makes a provider's host behave in this way.
+// will returns a function of World that gives a provider's host the behaviour b.
 func (w world) will(b behaviour) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
 	return func(_ context.Context, p fleet.Provider) (backendtest.Undo, error) { return w.host(p).behaves(b), nil }
 }
@@ -89,7 +89,7 @@ func (w world) objects(ctx context.Context) (all []backendtest.Object, err error
 		for _, m := range h.machines {
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "machine", Name: m.Tags[0], UID: m.Hostname})
 		}
-		if h.behave.refuses != "" { // the host itself refuses: no function of ours can lift this
+		if h.behave.refuses != "" { // the host itself refuses, and only its Undo ends that
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "host group", Name: id, Refusal: true})
 		}
 		h.mu.Unlock()
@@ -107,7 +107,7 @@ func (w world) putPod(ctx context.Context, node string, pod backendtest.Pod) err
 	if pod.Protected {
 		o.Labels = map[string]string{protected: "true"}
 	}
-	if pod.Held { // the deletion of the pod would set it
+	if pod.Held { // in a real cluster, the deletion sets the grace period
 		o.Finalizers, o.DeletionGracePeriodSeconds = []string{"example.org/nobody"}, ptr.To[int64](0)
 	}
 	if err := w.Create(ctx, o); err != nil {

@@ -20,15 +20,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// These constants bound an answer of a host, in bytes, and the part of its text that errors repeat, in characters.
+// maxAnswer and maxIdentity are the maximum sizes of a host's answer, in bytes. maxWords is the maximum length, in
+// characters, of a host's text in an error.
 const (
 	maxAnswer   = 16 << 20
 	maxIdentity = 4 << 20 // for a request of the host's identity only
 	maxWords    = 500
 )
 
-// host is a client of one host group. Errors repeat text of the host only from answers to requests that contained no
-// user data.
+// host is a client of one host group. An error quotes text of the host only if the request contained no user data.
 type host struct {
 	access
 	at       *url.URL
@@ -43,8 +43,8 @@ type hostGroup struct {
 	// RAM and CPUs are the maximum of one machine; 0 means that the host does not report a maximum.
 	RAM  int64 `json:"ram_bytes"`
 	CPUs int64 `json:"cpus"`
-	// Refuses and Reason do not belong to Slicer's API. A host behind its own front end can set them to report that it
-	// takes no new machines (Cordoned), or has withdrawn all machines (Drained).
+	// Refuses and Reason do not belong to Slicer's API. A host behind its own front end can set them to report that
+	// the host accepts no new machines (Cordoned), or has withdrawn all machines (Drained).
 	Refuses fleet.RefusingKind `json:"refuses"`
 	Reason  string             `json:"reason"`
 }
@@ -57,10 +57,10 @@ type machine struct {
 	Tags     []string `json:"tags"`
 	UserData string   `json:"userdata,omitempty"`
 
-	attempt string // the attempt that its tag names
+	attempt string // the attempt in the machine's tag
 }
 
-// request sends one request and returns the HTTP status. With an error the status is 0.
+// request sends one request and returns the HTTP status. If it returns an error, the status is 0.
 func (h *host) request(ctx context.Context, method string, in, out any, most int64, path ...string) (status int,
 	err error) {
 	var body io.Reader
@@ -94,7 +94,7 @@ func (h *host) request(ctx context.Context, method string, in, out any, most int
 	return response.StatusCode, nil
 }
 
-// answer reads the host's answer, and fails when it is larger than most bytes.
+// answer reads the host's answer. It fails when the answer has more bytes than the parameter most.
 func (h *host) answer(response *http.Response, most int64) (answer []byte, err error) {
 	if response.ContentLength <= most {
 		answer, err = io.ReadAll(io.LimitReader(response.Body, most+1))
@@ -131,7 +131,7 @@ func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 	return nil, nil
 }
 
-// plain shortens the host group's texts to the part that errors may repeat.
+// plain shortens the host group's texts to the part that errors may quote.
 func (g hostGroup) plain(token string) *hostGroup {
 	switch words := strings.ReplaceAll(strings.ToValidUTF8(g.Reason, "?"), token, "…"); g.Refuses {
 	case fleet.RefusingCordoned, fleet.RefusingDrained:
@@ -142,8 +142,9 @@ func (g hostGroup) plain(token string) *hostGroup {
 	return &g
 }
 
-// machines lists the machines in the order of their host names. It returns the machines with a tag that consists of the
-// prefix tag and the attempt's name of, or any attempt's name if of is "". It does not rely on the host's own filter.
+// machines lists the machines in the order of their host names. It returns the machines whose tag has the prefix in
+// the parameter tag. The parameter of is the attempt's name, which follows the prefix. If it is "", machines returns
+// the machines of all attempts. It filters itself and does not rely on the host's filter.
 func (h *host) machines(ctx context.Context, tag, of string) (found []machine, err error) {
 	var all []machine
 	if err := h.read(ctx, &all, maxAnswer, "hostgroup", h.HostGroup, "nodes"); err != nil {
@@ -168,7 +169,8 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 	return found, nil
 }
 
-// create requests a machine. It does not repeat the host's reason for a refusal, which may quote the user data.
+// create requests a machine. Its error does not contain the host's reason for a refusal, because that reason may
+// quote the user data.
 func (h *host) create(ctx context.Context, m machine) error {
 	status, err := h.request(ctx, http.MethodPost, m, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes")
 	switch {

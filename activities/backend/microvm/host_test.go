@@ -243,7 +243,7 @@ func (m machine) node() *corev1.Node {
 	return node
 }
 
-// restart starts the kubelet of a Node's machine again, which registers the Node again.
+// restart restarts the kubelet of a Node's machine, so that the kubelet registers the Node again.
 func (h *testHost) restart(ctx context.Context, name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

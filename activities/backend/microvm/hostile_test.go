@@ -53,8 +53,8 @@ func (s *scene) join(t *testing.T) error {
 	return err
 }
 
-// A host may flood us, give an unreadable answer, or redirect us; each is reported. The error contains no secret and
-// has a bounded length.
+// A host sends too much data, an unreadable answer, or a redirect. The backend reports an error that contains no
+// secret and has a bounded length.
 func TestHostileAnswersAreReported(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the user data was sent elsewhere: %s %s", r.Method, r.URL)
@@ -131,8 +131,8 @@ func TestHostileAnswersAreReported(t *testing.T) {
 	})
 }
 
-// The error contains the reason for the end of the wait only once, even when the pending request returns the same
-// reason.
+// The context of a wait ends, and the interrupted request returns the same reason as the context. The error contains
+// this reason only once.
 func TestErrorReportsItsReasonOnce(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{answer: func(_ http.ResponseWriter, r *http.Request) bool {
@@ -149,7 +149,7 @@ func TestErrorReportsItsReasonOnce(t *testing.T) {
 	require.ErrorContains(t, err, "does not answer: no answer")
 }
 
-// The statuses 401 and 403 apply to our token. They show nothing about the machines.
+// A host answers 401 or 403. This only shows that it refuses our token: no machine counts as lost.
 func TestRefusedTokenLosesNoMachine(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -161,8 +161,8 @@ func TestRefusedTokenLosesNoMachine(t *testing.T) {
 	require.Zero(t, seen)
 }
 
-// The backend cuts the message of a host's refusal and removes our token from it. A refusal of an unknown kind does not
-// count.
+// A host refuses with a long message that contains our token. The backend shortens the message and removes the token.
+// It ignores a refusal of an unknown kind.
 func TestRefusalMessagesAreCut(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{refuses: fleet.RefusingCordoned, reason: hostToken + strings.Repeat("ä", 2*maxWords)})
@@ -178,8 +178,8 @@ func TestRefusalMessagesAreCut(t *testing.T) {
 	}
 }
 
-// A host lists a machine whose name, used in a URL, leads to another path. The backend does not delete the machine
-// under that name.
+// A host lists a machine whose name, used in a URL, leads to another path. The backend sends no request to delete
+// this machine.
 func TestMachineNamesCannotLeadToOtherPaths(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -225,8 +225,8 @@ func TestLostAnswersLeadToOneMachine(t *testing.T) {
 	require.Empty(t, s.tagged(name))
 }
 
-// A machine that is missing on its host is reported as absent. A machine without an object on the consumer keeps the
-// peering.
+// A machine is missing on its host, and Observe reports its attempt as absent. Later a machine exists without an
+// object on the consumer, and RemovePeering returns ErrInUse.
 func TestMissingMachineIsAbsent(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -247,7 +247,8 @@ func TestMissingMachineIsAbsent(t *testing.T) {
 	require.ErrorContains(t, err, "host1-1")
 }
 
-// Restamp stamps a Node that its kubelet has registered again when the Node is Ready and Kubernetes' taint is removed.
+// A kubelet has registered its Node again. Restamp stamps the Node only when the Node is Ready and Kubernetes has
+// removed its taint.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -271,7 +272,8 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 	require.Equal(t, s.spec().Attempt.InstanceID(), node.Spec.ProviderID)
 }
 
-// A provider is pinned to its host: another address under its id is refused until an operator repins the provider.
+// A provider is pinned to its host. The backend refuses credentials with another address for the same provider until
+// an operator repins the provider.
 func TestProviderIsPinnedToItsHost(t *testing.T) {
 	s := newScene(t)
 	other := newTestHost(t, s.cluster, "host1")

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// foundAttempt contains the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of
+// foundAttempt contains the existing objects of an attempt. The Node's UID distinguishes a Node from a later Node of
 // the same name.
 type foundAttempt struct {
 	fleet.Found
@@ -98,8 +98,8 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 	return peers, err
 }
 
-// Watch lists every Poll and reports the differences. A failed list is a gap: after it, Watch reports every attempt
-// again.
+// Watch lists the attempts at the interval Config.Poll and reports the differences. After a failed list, Watch
+// reports every attempt again.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	reported, gap := map[string]foundAttempt{}, true
 	for {
@@ -161,7 +161,7 @@ func priceOf(record *corev1.ConfigMap) map[string]string {
 	return backend.NodeSpec{Booking: *booking}.Price()
 }
 
-// unsettled returns ErrNotYet for a Node without an instance id that must not be stamped again yet.
+// unsettled returns ErrNotYet if the Node has no instance id and must not be stamped again yet.
 func unsettled(node *corev1.Node) error {
 	lacks := nodes.Unsettled(node, backend.NodeSpec{})
 	if lacks == "" || node.Spec.ProviderID != "" {

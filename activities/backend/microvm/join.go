@@ -54,7 +54,7 @@ func (j *join) peered(ctx context.Context) (done bool, _ string, err error) {
 		return false, "", err
 	}
 	if j.peering == nil || j.peering.Labels[backend.LabelRefused] != "" {
-		return false, "", errorf(backend.ErrNotPeered, "host group %s was not looked at yet", j.Provider.ID)
+		return false, "", errorf(backend.ErrNotPeered, "host group %s was not checked by Establish yet", j.Provider.ID)
 	}
 	return true, "", nil
 }
@@ -101,8 +101,8 @@ func (j *join) ensureRecord(ctx context.Context) error {
 		return err
 	}
 	if err == nil && !isOf(&node, j.Attempt) {
-		return errorf(backend.ErrConflict, "a Node %s exists that is not this attempt's: it has not its labels %s and %s",
-			node.Name, fleet.LabelGroup, fleet.LabelMachineProvider)
+		return errorf(backend.ErrConflict, "a Node %s exists and does not belong to this attempt: it lacks its labels "+
+			"%s and %s", node.Name, fleet.LabelGroup, fleet.LabelMachineProvider)
 	}
 	record, err := j.record(ctx, attemptName(j.Attempt))
 	switch {
@@ -198,7 +198,7 @@ func (j *join) readNode(ctx context.Context) (*corev1.Node, error) {
 func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
 	j.seen, err = j.readNode(ctx)
 	if err != nil || j.seen == nil {
-		return false, "the Node has vanished and is expected back", err
+		return false, "the Node was deleted and is expected back", err
 	}
 	lacks := nodes.Unfinished(j.seen, j.spec)
 	return lacks == "", lacks, nil
@@ -207,7 +207,7 @@ func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
 // stampStep marks the record and, as the last step, writes the instance id into the Node. CA counts the Node from then
 // on.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
-	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
+	for { // the search is repeated after the mark: if two attempts mark concurrently, each finds the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
 		if err != nil || record == nil || record.DeletionTimestamp != nil {
 			return false, "", cmp.Or(err, errorf(backend.ErrConflict,
@@ -225,7 +225,7 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	}
 	node, err := j.node(ctx, j.Attempt)
 	if err != nil || node == nil {
-		return false, "the Node has vanished and is expected back", err
+		return false, "the Node was deleted and is expected back", err
 	}
 	j.seen = node
 	err = j.stamp(ctx, node, j.InstanceID())
@@ -252,8 +252,8 @@ func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error
 	return err
 }
 
-// otherAttempt names the other attempt of the instance that the stamp must wait for, or returns "". If another attempt
-// is stamped, marked and not being removed, that attempt is the instance, and otherAttempt returns ErrConflict.
+// otherAttempt names another attempt of the instance for which the stamp must wait, or returns "". If another attempt
+// is stamped, marked and not being removed, its Node is the instance's node, and otherAttempt returns ErrConflict.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours()
 	siblings[backend.LabelInstance] = j.Instance

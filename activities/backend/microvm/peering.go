@@ -65,8 +65,8 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 	})
 }
 
-// known opens the provider's host and reads the peering's record. It returns ErrInvalid when the host differs from the
-// host that the record pins.
+// known opens the provider's host and reads the peering's record. It returns ErrInvalid when this host is not the
+// host that is pinned in the record.
 func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.ConfigMap, error) {
 	record, err := b.record(ctx, peeringName(p.ID))
 	if err != nil {
@@ -97,8 +97,8 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	return true, b.annotate(ctx, record, map[string]any{annotationPin: nil}, nil)
 }
 
-// refusal returns the present refusal of the host. A missing host group with an existing record means that the group
-// was removed. refusal records this in the record.
+// refusal returns the present refusal of the host. If the record exists but the host group does not, the host group
+// was removed. refusal saves this refusal in the record.
 func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
 	if recorded := refusalIn(record); recorded != nil {
 		return recorded, nil
@@ -188,7 +188,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		if err != nil {
 			return false, "", err
 		}
-		if record == nil { // a host that refuses may be queried, and need not answer
+		if record == nil { // only the refusal is read, and the host need not answer
 			if refusal, err := b.Refusal(ctx, p); err == nil {
 				refuses = refusalError(refusal)
 			}
@@ -213,8 +213,8 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 	return cmp.Or(err, refuses)
 }
 
-// unused returns ErrInUse while a machine of any installation is recorded for the provider, or one of our machines runs
-// there. Otherwise it returns the provider's refusal, if any.
+// unused returns ErrInUse while any installation has a record of a machine on the provider, or while one of our
+// machines runs on the provider. Otherwise it returns the provider's refusal, or nil.
 func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.ConfigMap) (*fleet.ProviderRefusal,
 	error) {
 	records, err := b.records(ctx, client.MatchingLabels{fleet.LabelMachineProvider: p.ID})
@@ -234,13 +234,13 @@ func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.C
 		return nil, err
 	}
 	refusal, err := b.refusal(ctx, h, record)
-	if err != nil || refusal != nil && !refusal.Until.IsZero() { // without a host group no machines exist
+	if err != nil || refusal != nil && !refusal.Until.IsZero() { // if the host group is gone, no machines exist
 		return refusal, err
 	}
 	machines, err := b.machines(ctx, h, "")
 	if err == nil && len(machines) > 0 {
-		err = errorf(backend.ErrInUse, "machine %s is ours and nothing here knows of it: if nobody needs it, remove it on "+
-			"the host", machines[0].Hostname)
+		err = errorf(backend.ErrInUse, "machine %s is ours, but no record of it exists here: if it is not needed, remove it "+
+			"on the host", machines[0].Hostname)
 	}
 	return refusal, err
 }

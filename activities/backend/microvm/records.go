@@ -25,7 +25,7 @@ const (
 func peeringName(provider string) string       { return "provider." + provider }
 func attemptName(attempt fleet.Attempt) string { return "node." + attempt.ObjectName() }
 
-// attemptIn returns the attempt's object name that the name of its record contains.
+// attemptIn returns the object name of the attempt from the name of its record.
 func attemptIn(record string) (string, bool) { return strings.CutPrefix(record, "node.") }
 
 // ours returns the labels of this hub's records.
@@ -38,8 +38,8 @@ func (b *Backend) isOurs(record *corev1.ConfigMap) bool {
 // tags returns the labels of an attempt's record, which are also the annotations of its Node.
 func (b *Backend) tags(a fleet.Attempt) map[string]string { return backend.TagsOf(a, b.ours()) }
 
-// attemptOf returns the attempt of an object with these tags and this name. ok is false unless the attempt belongs to
-// this hub.
+// attemptOf returns the attempt of an object with these tags and this name. The result ok is true only if the attempt
+// belongs to this hub.
 func (b *Backend) attemptOf(tags map[string]string, name, provider string) (a fleet.Attempt, ok bool) {
 	a, ok = backend.AttemptOf(tags)
 	a.Provider.ID = provider
@@ -115,7 +115,8 @@ func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, erro
 	return &found, err
 }
 
-// isOf reports whether a Node with the attempt's name belongs to the attempt: the machine's user data set these labels.
+// isOf reports whether a Node with the attempt's name belongs to the attempt. The machine's user data has set the two
+// labels that isOf compares.
 func isOf(node *corev1.Node, a fleet.Attempt) bool {
 	return node.Labels[fleet.LabelGroup] == a.Group && node.Labels[fleet.LabelMachineProvider] == a.Provider.ID
 }

@@ -41,7 +41,7 @@ func (b *Backend) drainStep(ctx context.Context, a fleet.Attempt, force bool) (b
 	return nodes.Empty(ctx, b.local, node.Name, force)
 }
 
-// Cordon keeps new pods off the attempt's Node, or removes its own earlier cordon.
+// Cordon cordons the attempt's Node, or removes a cordon that it has set itself.
 func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
 	node, err := b.node(ctx, a)
 	if err != nil || node == nil {
@@ -74,10 +74,11 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	return nil
 }
 
-// nodeGoneStep deletes the record, which its finalizer keeps as terminating, and removes the Node.
+// nodeGoneStep deletes the record and removes the Node. The record's finalizer keeps the record until machineGone
+// removes the finalizer.
 func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
-	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps the record
+	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps the terminating record
 		err = nodes.DeleteThis(ctx, b.local, record)
 	}
 	if err != nil {
@@ -90,8 +91,8 @@ func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, stri
 	return false, fmt.Sprintf("Node %s is being removed", node.Name), nodes.DeleteThis(ctx, b.local, node)
 }
 
-// machineGone removes the machine, then the Node once more, because a restarted kubelet registers it again, and finally
-// the record's finalizer.
+// machineGone removes the machine. Then it removes the Node once more, because a restarted kubelet registers it
+// again. Finally it removes the record's finalizer.
 func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err != nil || record == nil {
@@ -105,7 +106,7 @@ func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, strin
 	if err != nil {
 		return false, "", err
 	}
-	if group != nil { // without the group no machines exist
+	if group != nil { // if the group is gone, no machines exist
 		machines, err := b.machines(ctx, h, a.ObjectName())
 		if err != nil {
 			return false, "", err

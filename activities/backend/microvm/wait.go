@@ -18,8 +18,8 @@ const (
 	noAnswer     = time.Second
 )
 
-// waiter waits for the stages of one verb. patience is the time for which a host may be silent. With patience 0 the
-// wait ends only with the context, or with backend.ErrInUse.
+// waiter waits for the stages of one verb. The field patience is the time for which a host may be silent. If it is 0,
+// only the end of the context or backend.ErrInUse ends the wait early.
 type waiter struct {
 	progress backend.Progress
 	patience time.Duration
@@ -78,8 +78,7 @@ func (w waiter) until(ctx context.Context, stage backend.Stage, check backend.Po
 	}
 }
 
-// final reports whether the wait must end, because longer waiting cannot help, or the host has been silent for too
-// long.
+// final reports whether the wait must end: longer waiting cannot help, or the host has been silent for too long.
 func (w waiter) final(seen outcome) bool {
 	if w.patience <= 0 {
 		return errors.Is(seen.err, backend.ErrInUse)

@@ -1,3 +1,3 @@
-// Package nodes contains the operations of backends that need only an API server: operations on a Node, its pods and
-// the backends' own objects. They work for a Node of any origin.
+// Package nodes contains operations that several backends use and that need only an API server. These are operations
+// on a Node, on its pods and on a backend's own objects. They work for the Nodes of every backend.
 package nodes

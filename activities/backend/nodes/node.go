@@ -35,10 +35,10 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	return lacks
 }
 
-// Unsettled describes the first property that a Node lacks before it can be stamped again. It returns "" in two cases:
-// the Node is finished; or its kubelet and Kubernetes agree that it is not ready, and CA sees the same. The NoExecute
-// taint not-ready proves this agreement: Kubernetes sets it only after it has read the condition, and does not replace
-// it when the condition changes. The NoSchedule taint that each new Node has does not prove it.
+// Unsettled describes the first property that a Node lacks before it can be stamped again. It returns "" in two
+// cases: the Node is finished (see Unfinished), or its kubelet, Kubernetes and therefore CA agree that it is not
+// ready. The NoExecute taint not-ready proves this agreement, because Kubernetes sets it only after it has read the
+// condition. The NoSchedule taint not-ready does not prove it, because each new Node has it.
 func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	if condition(node).Status == corev1.ConditionFalse && !tainted(node, corev1.TaintNodeUnreachable) &&
 		slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool {
@@ -50,18 +50,19 @@ func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 }
 
 // Starting reports whether the Node has the taint that Kubernetes sets on each new Node, and removes only after the
-// condition Ready is true. CA considers such a Node not started (CA utils/kubernetes/ready.go and clusterstate): it
-// plans the pending pods on an upcoming Node, and does not use this Node.
+// condition Ready is true. CA considers such a Node not started (CA utils/kubernetes/ready.go and clusterstate). CA
+// plans the pending pods on an upcoming Node, and not on this Node.
 func Starting(node *corev1.Node) bool { return tainted(node, corev1.TaintNodeNotReady) }
 
-// Incomplete describes the first property that the Node lacks before CA may count it. It returns "" when the Node is
-// Ready, at least for its kubelet (see Starting), and has the spec's labels, taints and size.
+// Incomplete describes the first property that the Node still lacks. CA may count a Node only when the Node is
+// complete. Incomplete returns "" when the Node is Ready, at least for its kubelet (see Starting), and has the spec's
+// labels, taints and size.
 func Incomplete(node *corev1.Node, spec backend.NodeSpec) string {
 	if ready, why := Ready(node); !ready {
 		return fmt.Sprintf("Node %s is not Ready: %s", node.Name, why)
 	}
-	// CA considers a Node with the first of these taints Ready: the Node would seem to have no room for the pod that it
-	// was bought for.
+	// CA considers a Node with the first of these taints Ready, although the pod for which the Node was made cannot
+	// run on it. Therefore CA would request another Node.
 	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
 		if tainted(node, key) {
 			return fmt.Sprintf("Node %s has the taint %s still", node.Name, key)
@@ -108,8 +109,8 @@ func condition(node *corev1.Node) (ready corev1.NodeCondition) {
 	return ready
 }
 
-// Missing lists the resources that were granted less than requested, as "cpu 1 of 2". It returns "" when all were
-// granted.
+// Missing lists each resource of which less was granted than requested, for example "cpu 1 of 2". It returns "" when
+// enough of each resource was granted.
 func Missing(ask, grant corev1.ResourceList) string {
 	var short []string
 	for name, want := range ask {

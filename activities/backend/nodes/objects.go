@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MergePatch sends a merge patch written by hand, which changes only the fields that it names.
+// MergePatch sends a merge patch with the content of the parameter change. It changes only the fields that the patch
+// contains.
 func MergePatch(ctx context.Context, cluster client.Client, object client.Object, change map[string]any) error {
 	data, err := json.Marshal(change)
 	if err != nil {

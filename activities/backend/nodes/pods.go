@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Cordon cordons the Node and, with force, marks it with CA's taint for deleted Nodes. A missing Node is success.
+// Cordon cordons the Node. With force it also sets CA's taint for deleted Nodes (backend.TaintToBeDeleted). A missing
+// Node is success.
 func Cordon(ctx context.Context, cluster client.Client, node *corev1.Node, force bool) error {
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = true
@@ -44,8 +45,8 @@ func Pods(ctx context.Context, cluster client.Client, node string) ([]corev1.Pod
 	return found.Items, nil
 }
 
-// Empty starts the removal of the pods that a drain must remove, and does not wait for its end. none reports that no
-// such pod is left. message lists the reasons why some of the pods remain.
+// Empty starts the removal of the pods that a drain must remove, and does not wait until they are gone. The result
+// none is true if no such pod is left. The result message lists the reasons why some of the pods remain.
 func Empty(ctx context.Context, cluster client.Client, node string, force bool) (none bool, message string, err error) {
 	pods, err := Pods(ctx, cluster, node)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || HeldByFinalizer(pod) })
@@ -79,7 +80,8 @@ func HeldByFinalizer(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
-// Remove evicts one pod, or deletes it immediately when force is set. waits describes why the pod still exists.
+// Remove evicts one pod, or deletes it immediately when force is set. The result waits describes why the pod still
+// exists.
 func Remove(ctx context.Context, cluster client.Client, pod *corev1.Pod, force bool) (waits string, err error) {
 	switch {
 	case force:
@@ -105,12 +107,12 @@ func Remove(ctx context.Context, cluster client.Client, pod *corev1.Pod, force b
 	return waits, nil
 }
 
-// Unanswered reports whether the API server did not answer, so that further requests would fail as well.
+// Unanswered reports whether err means that the API server did not answer. Further requests would then fail as well.
 func Unanswered(err error) bool {
 	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
-// Few joins a list for display, and cuts it after three words.
+// Few joins the entries of a list for display. After three entries it adds "..." for the rest.
 func Few(words []string) string {
 	if len(words) > 3 {
 		return strings.Join(words[:3], ", ") + ", ..."

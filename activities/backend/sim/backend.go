@@ -17,9 +17,10 @@ type Options struct {
 	// Poll is the interval at which waiting calls read changes of the world. All calls on one World share each read of
 	// the file. Default 20ms.
 	Poll time.Duration
-	// Report is the interval at which Progress is called again while nothing changes. Default 2s.
+	// Report is the interval at which a waiting call calls Progress again while nothing changes. Default 2s.
 	Report time.Duration
-	// RefusedFor is the time for which this backend does not use a provider that has removed our Tenant. Default 30m.
+	// RefusedFor is the time for which this backend does not use a provider after the provider has removed our
+	// Tenant. Default 30m.
 	RefusedFor time.Duration
 }
 
@@ -43,12 +44,12 @@ func New(world *World, opts Options) *Backend {
 	return &Backend{world: world, opts: opts}
 }
 
-// step advances the world as far as possible now and returns the reason for the remaining wait. It returns nil when the
-// verb is complete. Its changes are kept even when it returns an error.
+// step advances the verb as far as is possible now, and returns the reason for the remaining wait. It returns nil
+// when the verb is complete. Its changes of the world stay even when it returns an error.
 type step func(s *State, now time.Time) (*waiting, error)
 
-// drive repeats the step until the verb is complete, the step returns an error, or the context ends. The step changes
-// only the objects of the keys.
+// drive repeats the step until the verb is complete, the step returns an error, or the context ends. The step may
+// change only the objects with the given keys.
 func (b *Backend) drive(
 	ctx context.Context, keys func(*State) []string, first backend.Stage, progress backend.Progress, do step,
 ) error {
@@ -81,8 +82,9 @@ func (b *Backend) drive(
 	}
 }
 
-// wait returns when the step should run again: when w is due, or when one of the objects has changed since the version
-// seen. It returns early, with nil, when the context has ended.
+// wait waits until the step should run again. If w has a due time, the step runs again at this time. Otherwise it
+// runs again when one of the objects with the keys has changed after the version seen. When the context ends first,
+// wait returns nil.
 func (b *Backend) wait(ctx context.Context, w *waiting, seen int64, keys []string, progress backend.Progress) error {
 	report := time.NewTicker(b.opts.Report)
 	defer report.Stop()

@@ -22,8 +22,8 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// A test can hold each stage of each verb. The error names the held stage. When another handle releases the stage, the
-// verb completes.
+// The test makes each method of the backend hang at each of its stages. The error names this stage. When another
+// World with the same file ends the fault, the method completes.
 func TestHangAtEachStage(t *testing.T) {
 	errEnough := errors.New("enough")
 	verbs := []struct {
@@ -119,7 +119,7 @@ func TestRefusalNamesItsStage(t *testing.T) {
 	}
 }
 
-// Credentials that lead to another provider than the intended one are refused before any object is made.
+// The credentials lead to another provider than the given one. Establish refuses them before it makes any object.
 func TestEstablishOtherProvider(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, two := provider(t, w, "one"), provider(t, w, "two")
@@ -147,7 +147,7 @@ func TestEstablishAfterAnInterruptedRemoval(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A peering that also serves the opposite direction counts as in use.
+// A peering also serves the opposite direction. RemovePeering reports that it is in use.
 func TestTwoWayPeeringIsInUse(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -164,7 +164,8 @@ func TestTwoWayPeeringIsInUse(t *testing.T) {
 	require.NoError(t, b.RemovePeering(bounded(t), p, nil))
 }
 
-// A provider offers its capacity once: of three nodes of 2 CPUs, two fit into 5 CPUs. The third fits when one has left.
+// A provider has 5 CPUs, and three nodes of 2 CPUs join. Two nodes fit. The third node fits after another one was
+// returned.
 func TestCapacityIsOfferedOnce(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -184,8 +185,8 @@ func TestCapacityIsOfferedOnce(t *testing.T) {
 	require.NoError(t, join("group-a-3", 2))
 }
 
-// Nodes of a provider that is cut off become Unknown. They become Ready again when the provider is back. The next Join
-// makes the kubelet register a deleted Node again, with the instance id.
+// A provider is cut off, and its Node becomes Unknown. The Node is Ready again when the provider is reachable again.
+// Then the Node is deleted; the next Join makes its kubelet register it again and stamps it.
 func TestNodesOfACutProviderRecover(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -204,7 +205,7 @@ func TestNodesOfACutProviderRecover(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped)
 }
 
-// Two hubs on one consumer do not see each other.
+// Two hubs use the same consumer. Neither hub lists or changes objects of the other hub.
 func TestHubsDoNotSeeEachOther(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p := provider(t, w, "one")
@@ -226,7 +227,7 @@ func TestHubsDoNotSeeEachOther(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped, "theirs is untouched")
 }
 
-// Many nodes are joined and returned concurrently, from two handles.
+// Two backends with the same world join and return many nodes concurrently.
 func TestManyNodesJoinConcurrently(t *testing.T) {
 	const n = 30
 	delays := Delays{Peer: 20 * time.Millisecond, Join: 50 * time.Millisecond, Leave: 20 * time.Millisecond}

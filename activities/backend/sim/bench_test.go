@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkNodes joins and returns 200 nodes concurrently, in an empty world and in a world of 1,000 nodes on 50
-// providers. It compares the times with the delays of the two verbs, and prints BENCH <name> <value> <unit> <ratio>
-// <against>.
+// providers. It compares the measured times with the simulated delays of Join and Return, and prints lines of the
+// form BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkNodes(b *testing.B) {
 	for _, others := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("among-%d", others), func(b *testing.B) { benchNodes(b, others) })

@@ -8,9 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// DeleteNode removes a Node object of any owner, as a user or a cloud controller would, and the pods on it. If the Node
-// was Ready, its virtual kubelet registers it again after the delay Register, with a new UID and without the instance
-// id.
+// DeleteNode removes a Node object of any owner, and the pods on the Node, as a user or a cloud controller would. If
+// the Node was Ready, its virtual kubelet registers it again after Delays.Register, with a new UID and without the
+// instance id.
 func (w *World) DeleteNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		if kubelet := s.Consumer.Kubelets[name]; kubelet != nil && s.Consumer.Nodes[name] != nil {
@@ -22,7 +22,7 @@ func (w *World) DeleteNode(ctx context.Context, name string) error {
 }
 
 // DeleteVirtualNode immediately removes a virtual node with its kubelet and Node, as a user would. The slice stays on
-// both sides. An absent virtual node is success.
+// the consumer and on the provider. An absent virtual node is success.
 func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.deleteVirtualNode(name)
@@ -30,9 +30,10 @@ func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteSlice immediately removes a slice on both sides, with its virtual node, as a user would. While the provider is
-// unreachable, the slice is only marked as terminating. Its virtual node then stays as it is, because Kubernetes
-// removes an object only after its owner. An absent slice is success.
+// DeleteSlice immediately removes a slice on the consumer and on the provider, with its virtual node, as a user
+// would. While the provider is unreachable, DeleteSlice only marks the slice as terminating. Its virtual node then
+// stays as it is: the slice owns the virtual node, and Kubernetes removes an object only after its owner. An absent
+// slice is success.
 func (w *World) DeleteSlice(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		slice := s.Consumer.Slices[name]
@@ -75,8 +76,8 @@ func (w *World) setDead(ctx context.Context, name string, dead bool) error {
 	})
 }
 
-// heartbeat updates the Ready condition of a virtual node's Node to the state of its kubelet, if the Node was ever
-// Ready.
+// heartbeat updates the Ready condition of a virtual node's Node to the state of the virtual kubelet. It does nothing
+// if the Node was never Ready.
 func (s *State) heartbeat(name string, now time.Time) {
 	node, slice := s.Consumer.Nodes[name], s.Consumer.Slices[name]
 	if node != nil && slice != nil && slice.at(joinStages, backend.StageReady) {

@@ -4,8 +4,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Counts contains the numbers of objects owned by us. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
-// equal (I9), and so are Peerings and Tenants.
+// Counts contains the numbers of objects owned by us. At rest, while no verb runs, Slices, RemoteSlices,
+// VirtualNodes, Nodes and Stamped are equal (I9). Peerings and Tenants are equal, too.
 type Counts struct {
 	Peerings     int `json:"peerings"`
 	Tenants      int `json:"tenants"`

@@ -16,9 +16,9 @@ type kubeconfig struct {
 	SimulatedProvider string `json:"simulatedProvider"`
 }
 
-// Identify returns the provider that the credentials name: in the file, or as the Secret's name. It returns ErrInvalid
-// when the file is missing or has other content, and ErrUnreachable when the provider is unreachable or missing in the
-// world.
+// Identify returns the provider that the credentials name. The provider's id is in the file, or is the name of the
+// Secret. It returns ErrInvalid when the file is missing or has other content, and ErrUnreachable when the provider
+// is unreachable or missing in the world.
 func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (string, error) {
 	id, err := read(credentials)
 	if err != nil {

@@ -26,7 +26,8 @@ func TestContractWithSecrets(t *testing.T) {
 	require.Zero(t, counts(t, w))
 }
 
-// The Secret's name is the provider's id, and recovery finds the reference.
+// Credentials are a reference to a Secret. The Secret's name is the provider's id. Peers returns this reference,
+// because a recovery needs it.
 func TestNameOfTheSecretIsTheProvidersID(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	b, one := New(w, testOptions), provider(t, w, "one")

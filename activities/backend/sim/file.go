@@ -9,16 +9,15 @@ import (
 	"os"
 )
 
-// record is one line of the world file, which describes one change. Only the first line has World, and it sets all
-// objects.
+// record is one line of the world file. It describes one change. Only the first line has World, and the first line
+// sets all objects.
 type record struct {
 	World    string                     `json:"world,omitempty"` // a random id, made with the world
 	Revision int64                      `json:"revision"`        // rises by one with each change
 	Set      map[string]json.RawMessage `json:"set"`             // the value null removes the object
 }
 
-// compactBeyond determines when a world file is rewritten: when it is larger than four times its first line plus
-// compactBeyond bytes.
+// A world file is rewritten when it is larger than four times its first line, plus compactBeyond bytes.
 const compactBeyond = 4 << 20
 
 // refresh reads the changes that any process has written since the last read. It returns os.ErrNotExist for a missing
@@ -34,8 +33,8 @@ func (w *World) refresh() error {
 	return w.readOn(info.Size())
 }
 
-// reopen reads the file from its beginning. It keeps the file open, so that no other file gets the same inode: refresh
-// recognizes the file by its inode.
+// reopen reads the file from its beginning. It keeps the file open, so that no other file can get the inode. refresh
+// compares inodes to notice that the file was replaced.
 func (w *World) reopen() error {
 	if w.file != nil {
 		_ = w.file.Close()
@@ -124,9 +123,9 @@ func (w *World) apply(line []byte) error {
 	return nil
 }
 
-// write adds a line to the file. It overwrites an incomplete line of a killed writer, and from time to time rewrites
-// the whole file. The caller must have taken the file lock and locked mu. It does not call fsync: the world survives
-// its processes, not a crash of the machine.
+// write adds a line to the file. It overwrites an incomplete line that a killed process has left. From time to time
+// it rewrites the whole file. The caller must have taken the file lock and locked mu. It does not call fsync: the
+// world survives the end of its processes, but not a crash of the machine.
 func (w *World) write(set map[string]json.RawMessage) error {
 	line, err := json.Marshal(record{Revision: w.state.Revision + 1, Set: set})
 	if err == nil {
@@ -144,9 +143,9 @@ func (w *World) write(set map[string]json.RawMessage) error {
 	return w.replace(w.state)
 }
 
-// replace rewrites the file in one step: a reader sees either the old file or the new one. A killed writer leaves the
-// old file and at most a temporary file, which the next writer overwrites. The caller must have taken the file lock and
-// locked mu.
+// replace rewrites the file in one step: a reader sees either the old file or the new one. A process that is killed
+// during this call leaves the old file and perhaps a temporary file. The next replace overwrites the temporary file.
+// The caller must have taken the file lock and locked mu.
 func (w *World) replace(s *State) error {
 	r := record{World: s.World, Revision: s.Revision, Set: map[string]json.RawMessage{}}
 	for _, key := range allKeys(s) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Several handles write concurrently and lose no change of another handle. A reader sees only whole worlds, in their
-// order.
+// Several Worlds with the same file write concurrently, and no change is lost. A reader sees only complete states of
+// the world, in the order of the changes.
 func TestEditIsAtomic(t *testing.T) {
 	const writers, edits = 4, 50
 	path := filepath.Join(t.TempDir(), "world.json")
@@ -66,7 +66,7 @@ func TestEditWritesOnlyChanges(t *testing.T) {
 	require.Equal(t, string(before), string(after))
 }
 
-// A verb that waits for a lock of another process ends with its context.
+// A call that waits for a lock of another process returns when its context ends.
 func TestLockWaitEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	holder, waiter := open(t, path, Delays{}), open(t, path, Delays{})
@@ -90,7 +90,8 @@ func TestFileThatIsNoWorldIsReported(t *testing.T) {
 	require.Equal(t, "my diary", string(content))
 }
 
-// The cache never returns a world that was replaced, not even when a new world has the same path and the same revision.
+// A world is replaced by a new world with the same path and the same revision. The cache does not return the old
+// world.
 func TestCacheIgnoresAReplacedWorld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	w := open(t, path, Delays{})
@@ -107,8 +108,9 @@ func TestCacheIgnoresAReplacedWorld(t *testing.T) {
 	require.NotEqual(t, first.World, second.World)
 }
 
-// After each write in the life of a node, the state in a handle's memory equals the file. This holds because a verb
-// changes only objects that it names, and because a file that is written as a whole contains every object.
+// A backend makes and removes a peering and a node. After each of its writes, the state in its memory equals the
+// file. This shows that each method of the backend changes only objects whose keys it names, and that a rewritten
+// file contains every object.
 func TestMemoryEqualsTheFile(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	w.compactBeyond = -10_000
@@ -135,7 +137,7 @@ func TestMemoryEqualsTheFile(t *testing.T) {
 	require.Zero(t, counts(t, other))
 }
 
-// Only waiters whose objects have changed are woken.
+// A change wakes only the waiters for the changed objects.
 func TestChangesWakeOnlyTheirWaiters(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, two := []string{"provider/one"}, []string{"provider/two"}

@@ -36,7 +36,7 @@ func (s *State) names() []string {
 	return slices.Compact(names)
 }
 
-// find returns the existing objects on the consumer of the attempt with that name, if the attempt is ours.
+// find returns the consumer's objects of the attempt with that name, if the attempt is ours.
 func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 	ours := func(labels map[string]string, provider string) bool {
 		a, found := b.attemptOf(labels)

@@ -60,7 +60,7 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	return b.stamp(s, p, a, now)
 }
 
-// refuses returns an error when the provider does not grant the slice because it refuses the consumer as a whole.
+// refuses returns an error when the provider refuses the consumer as a whole and therefore does not grant the slice.
 func (b *Backend) refuses(s *State, p *Provider, a fleet.Attempt, stage backend.Stage, now time.Time) error {
 	if stage != backend.StageResources || p.Knobs.Unreachable || s.RemoteSlices[remoteKey(p.ID, a.ObjectName())] != nil {
 		return nil
@@ -95,8 +95,8 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 	return nil
 }
 
-// stamp marks the virtual node and then stamps the Node, in two changes of the world. It waits until the Node is Ready
-// and no other attempt is, or is about to become, the instance.
+// stamp marks the virtual node and then stamps the Node, in two changes of the world. It waits until the Node is
+// Ready. It also waits while another attempt of the instance is marked or stamped.
 func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (*waiting, error) {
 	name := a.ObjectName()
 	node, virtual := s.Consumer.Nodes[name], s.Consumer.Virtuals[name]
@@ -127,9 +127,9 @@ func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (
 	return nil, nil
 }
 
-// otherAttempt returns the reason why the attempt must not be stamped yet: another attempt whose Node carries the
-// instance id or whose virtual node is marked. If another attempt is both marked and stamped, that attempt is the
-// instance, and otherAttempt returns ErrConflict.
+// otherAttempt returns the reason why the attempt must not be stamped yet: another attempt's Node carries the
+// instance id, or its virtual node is marked. If another attempt is both marked and stamped, its Node is the
+// instance's node, and otherAttempt returns ErrConflict.
 func (b *Backend) otherAttempt(s *State, a fleet.Attempt) (*waiting, error) {
 	name, id := a.ObjectName(), a.InstanceID()
 	wait := func(format, kind, other string) (*waiting, error) {

@@ -138,7 +138,7 @@ func allKeys(s *State) []string {
 	return keys
 }
 
-// kindAndKey splits a key. ok is false for a kind that does not exist.
+// kindAndKey splits a key. The result ok is false for a kind that does not exist.
 func kindAndKey(key string) (k kind, rest string, ok bool) {
 	name, rest, _ := strings.Cut(key, "/")
 	k, ok = kinds[name]
@@ -151,15 +151,15 @@ func (s *State) object(key string) any {
 	return k.get(s, rest)
 }
 
-// put sets an object. The object nil removes the entry.
+// put sets the object of a key. If object is nil, it removes the entry.
 func (s *State) put(key string, object any) {
 	k, rest, _ := kindAndKey(key)
 	k.set(s, rest, object)
 }
 
-// differences runs the change and returns the changed objects, with null for a removed object. It then restores the
-// State. keys returns the keys of the objects that the change may touch. Changes of other objects are lost. Changes of
-// objects whose keys appear only during the change are lost as well, unless the keys cover all objects.
+// differences calls the function change on the State, and then restores the State. It returns the changed objects in
+// JSON; a removed object is null. The function keys returns the keys of the objects that may change. differences
+// calls it before and after change. Changes of an object are lost if its key is in neither result.
 func (s *State) differences(keys func(*State) []string, change func(*State) error) (map[string]json.RawMessage, error) {
 	before := map[string]any{}
 	for _, key := range keys(s) {

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// AddProvider adds a provider cluster, or sets the capacity of an existing one. A nil capacity means no bound.
+// AddProvider adds a provider cluster, or sets the capacity of an existing provider. A nil capacity means no limit.
 func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.ResourceList) error {
 	if id == "" {
 		return fmt.Errorf("add provider: the id is empty")
@@ -38,7 +38,8 @@ func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 }
 
 // SetKnobs replaces the provider's faults. Knobs{} removes them all. When the provider becomes unreachable, SetKnobs
-// sets its nodes to Unknown, as the node lifecycle controller would, and to Ready when it becomes reachable again.
+// sets its nodes to Unknown, as the node lifecycle controller would. When the provider becomes reachable again,
+// SetKnobs sets them to Ready.
 func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {

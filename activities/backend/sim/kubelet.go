@@ -20,8 +20,8 @@ type Kubelet struct {
 	Missing *time.Time `json:"missing,omitempty"`
 }
 
-// ensureKubelet starts the virtual node's kubelet. The Node that this kubelet registers has all labels and taints from
-// its first version on.
+// ensureKubelet starts the virtual node's kubelet. The Node that this kubelet registers has all labels and taints
+// from the moment of its creation.
 func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) {
 	if name := spec.Attempt.ObjectName(); s.Consumer.Kubelets[name] == nil {
 		s.Consumer.Kubelets[name] = &Kubelet{Node: b.newNode(spec, now)}
@@ -56,9 +56,9 @@ func (s *State) reregisters(name string) bool {
 		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
 }
 
-// runKubelets does the pending work of the virtual kubelets: it registers a Node that has been missing for the delay
-// Register again, as Ready. Nothing runs in the background, so Watch and List call it before they read. It writes to
-// the world only when a Node is due.
+// runKubelets does the pending work of the virtual kubelets: if a Node has been missing for Delays.Register, it
+// registers the Node again, as Ready. Nothing runs in the background, so Watch and List call it before they read. It
+// writes to the world only when a Node must be registered.
 func (w *World) runKubelets(ctx context.Context) error {
 	now, due := time.Now(), false
 	if _, err := w.view(func(s *State) {
@@ -73,7 +73,7 @@ func (w *World) runKubelets(ctx context.Context) error {
 			if !s.reregisters(name) {
 				continue
 			}
-			if kubelet.Missing == nil { // another actor than DeleteNode removed it: it is missing since now
+			if kubelet.Missing == nil { // DeleteNode did not remove it, so the delay begins now
 				kubelet.miss(now)
 			}
 			if now.Before(kubelet.Missing.Add(s.Delays.Register)) {

@@ -34,7 +34,8 @@ func (b *Backend) only(t *testing.T) fleet.Found {
 	return found[0]
 }
 
-// The first read after the delay registers a deleted Node again. A read within the delay does not.
+// A Node was deleted. A read before the end of the delay Delays.Register does not register the Node again. The first
+// read after the delay registers it.
 func TestKubeletRegistersAgain(t *testing.T) {
 	w, b, spec := joined(t, Delays{Register: time.Hour})
 	require.NoError(t, w.DeleteNode(t.Context(), spec.Attempt.ObjectName()))
@@ -54,7 +55,7 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.False(t, b.only(t).Stamped)
 	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
 
-	// When a Node is removed without DeleteNode, its absence counts from the time at which a reader notices it.
+	// If a Node is removed without DeleteNode, the delay begins when a read notices that the Node is missing.
 	require.NoError(t, w.Edit(t.Context(), func(s *State) error {
 		s.deleteNode(spec.Attempt.ObjectName())
 		return nil
@@ -62,8 +63,8 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.True(t, b.only(t).Node)
 }
 
-// A kubelet that is dead, or that has lost its provider, registers no Node, and its Node is Unknown. When both faults
-// exist, the Node recovers only after both have ended.
+// A kubelet is dead, or its provider is unreachable. The kubelet then registers no Node, and an existing Node is
+// Unknown. If both faults exist, the Node recovers only after both have ended.
 func TestNodeOfADeadKubeletIsUnknown(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	name := spec.Attempt.ObjectName()
@@ -87,7 +88,8 @@ func TestNodeOfADeadKubeletIsUnknown(t *testing.T) {
 	require.Error(t, w.KillKubelet(t.Context(), "nobody"))
 }
 
-// A slice that is deleted while its provider is away stays terminating, together with its node. A Return ends both.
+// A slice is deleted while its provider is unreachable. The slice stays terminating, and its node stays. A Return
+// removes both.
 func TestDeleteSliceWhileUnreachable(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
@@ -103,7 +105,7 @@ func TestDeleteSliceWhileUnreachable(t *testing.T) {
 	require.Empty(t, s.Consumer.Kubelets)
 }
 
-// Two Nodes never carry one instance id, not even when both attempts are marked.
+// Two attempts of an instance are marked. Still only one Node carries the instance id.
 func TestTwoNodesNeverCarryOneID(t *testing.T) {
 	w, b, spec := joined(t, Delays{Register: time.Hour})
 	first := spec.Attempt
@@ -136,7 +138,7 @@ func TestTwoNodesNeverCarryOneID(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped)
 }
 
-// While Watch cannot read the world, it continues. After this gap it reports every object again.
+// Watch cannot read the world for some time. It does not end, and afterwards it reports every attempt again.
 func TestWatchContinuesAfterAGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))

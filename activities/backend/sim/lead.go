@@ -12,9 +12,9 @@ import (
 // leadEvery is the interval at which a process that is not the leader tries to become the leader.
 const leadEvery = 200 * time.Millisecond
 
-// Lead calls work while this process is the leader of the world's hub, repeatedly until ctx ends. Only one process at a
-// time is the leader. When the leader's process ends, the kernel releases its lock. Lead simulates a Lease of a real
-// cluster.
+// Lead waits until this process is the leader of the world's hub, and calls the function work. It repeats this until
+// ctx ends. Only one process at a time is the leader. When the leader's process ends, the kernel releases its lock.
+// Lead simulates a Lease of a real cluster.
 func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		f, err := flock(ctx, w.path+".lead", leadEvery)

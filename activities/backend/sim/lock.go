@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// lock takes the world's lock, which only one World in one process can have at a time. When that process ends, the
-// kernel releases the lock. The lock file is separate from the world file, because the world file is replaced.
+// lock takes the world's lock. Only one World, in one process, can have this lock at a time. When that process ends,
+// the kernel releases the lock. The lock file is separate from the world file, because the world file is replaced.
 func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	if w.turn.Acquire(ctx, 1) != nil {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
@@ -28,14 +28,15 @@ func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-// flock locks a file and retries until ctx ends. Close, or the death of the process, releases the lock.
+// flock locks a file and retries until ctx ends. The lock is released when the file is closed or the process ends.
 func flock(ctx context.Context, path string, every time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		// The flock does not block: the process with the lock may be stopped, and the end of ctx must end the wait.
+		// This call does not block: the process that has the lock may be suspended, but the wait must end when ctx
+		// ends.
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:

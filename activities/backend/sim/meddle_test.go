@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// PutForeignSlice makes a slice that is not ours on an existing peering, on both sides.
+// PutForeignSlice makes a slice of another owner on an existing peering, on the consumer and on the provider.
 func (w *World) PutForeignSlice(ctx context.Context, provider, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		if s.Providers[provider] == nil || s.Consumer.Peerings[provider] == nil {
@@ -40,7 +40,7 @@ func (w *World) RemoveForeignSlice(ctx context.Context, provider, name string) e
 	})
 }
 
-// PutForeignPeering makes a working peering by hand, on both sides.
+// PutForeignPeering makes a working peering of another owner, on the consumer and on the provider.
 func (w *World) PutForeignPeering(ctx context.Context, provider string) error {
 	object := newObject(provider, nil, nil, time.Now())
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
@@ -83,7 +83,7 @@ func foreign(labels map[string]string) bool {
 	return labels[backend.LabelManagedBy] != backend.ManagedBy
 }
 
-// ForgetPeering removes all objects that the consumer has of a provider, by force. The provider's side stays.
+// ForgetPeering removes all objects of a provider from the consumer, by force. The objects on the provider stay.
 func (w *World) ForgetPeering(ctx context.Context, provider string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
 		for name, slice := range s.Consumer.Slices {

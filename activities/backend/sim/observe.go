@@ -63,7 +63,7 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 	return err
 }
 
-// LoseSlice removes the provider's side of a slice, as its administrators would. The consumer's side stays.
+// LoseSlice removes a slice on the provider, as the provider's administrators would. The slice stays on the consumer.
 func (w *World) LoseSlice(ctx context.Context, provider, name string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) { delete(s.RemoteSlices, remoteKey(provider, name)) })
 }

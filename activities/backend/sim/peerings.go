@@ -43,14 +43,14 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 		if peering.established() {
 			return nil, nil
 		}
-		return &waiting{stage: backend.StageIdentity, message: "the peering is someone else's and not finished"}, nil
+		return &waiting{stage: backend.StageIdentity, message: "another owner's peering is not finished yet"}, nil
 	}
 	peering = b.ensurePeering(s, p, provider, now)
 	return peering.makeOn(p, provider.Network.ModeOrDefault(), s.Delays.Peer/time.Duration(len(peerStages)), now)
 }
 
-// makeOn moves the peering through the stages of its creation. It skips the stages of the network unless the mode is
-// gateway.
+// makeOn moves the peering through the stages of its creation. The stages of the network are included only if the
+// mode is gateway.
 func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.Duration,
 	now time.Time) (*waiting, error) {
 	for _, stage := range peerStages {
@@ -78,7 +78,7 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		s.Consumer.Peerings[provider.ID] = peering
 	}
 	delete(s.Consumer.Refused, provider.ID)
-	if peering.Deleting != nil { // a RemovePeering was interrupted: Establish starts again
+	if peering.Deleting != nil { // a RemovePeering was interrupted: start again
 		peering.Deleting, peering.Track = nil, Track{}
 	}
 	if p.Tenant == nil {

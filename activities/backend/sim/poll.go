@@ -2,13 +2,13 @@ package sim
 
 import "time"
 
-// idleReads is the number of reads without a change after which poll wakes the waiting calls nevertheless. The series
-// of reads then ends if no call is waiting.
+// idleReads is the number of reads without a change after which poll wakes the waiting calls nevertheless. Calls that
+// still wait start the next series of reads, so the reads end when no call waits.
 const idleReads = 100
 
-// changed reports whether one of the objects has changed since the version seen. If not, the next read that finds any
-// change closes woken. All waiting calls on this handle share one series of reads, at the interval poll of the first
-// call.
+// changed reports whether one of the objects with the keys has changed since the version seen. It also returns the
+// channel woken. The next read that finds a change closes this channel. All waiting calls on this handle share one
+// series of reads, and the first of these calls determines its interval.
 func (w *World) changed(
 	seen int64, keys []string, poll time.Duration,
 ) (now int64, yes bool, woken <-chan struct{}, err error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Environment variables of a child process, which runs this test binary again.
+// These are environment variables of a child process, which runs this test binary again.
 const (
 	envWorld       = "SIM_TEST_WORLD"
 	envCredentials = "SIM_TEST_CREDENTIALS"
@@ -67,9 +67,9 @@ func TestChildContract(t *testing.T) {
 	backendtest.Run(t, harness(t, w, "child", "three", "four"))
 }
 
-// The test kills one process after another in the middle of a write, until it has covered each write in the life of a
-// node. During this life the file is also written several times as a whole. After each kill another process continues,
-// and at the end no object is left.
+// A process makes and removes a node, and the test kills it in the middle of a write. The test repeats this for each
+// write, including the rewrites of the whole file. After each kill another process continues, and at the end no
+// object is left.
 func TestKilledAtEachWrite(t *testing.T) {
 	testkit.Slow(t)
 	const enough = 100
@@ -84,7 +84,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 		found, listErr := New(w, testOptions).List(t.Context(), "")
 		require.NoError(t, listErr)
 		for _, f := range found {
-			if f.Terminating { // the machine does the same: it returns a terminating node
+			if f.Terminating { // as the workflows do: they return a terminating node
 				require.NoError(t, New(w, testOptions).Return(bounded(t), f.Attempt, nil))
 			}
 		}
@@ -103,7 +103,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// isTorn reports whether a writer was killed in the middle of a line, or while it wrote the whole file again.
+// isTorn reports whether a writer was killed in the middle of a line, or while it rewrote the whole file.
 func isTorn(t *testing.T, path string) bool {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -120,7 +120,7 @@ func TestChildLife(t *testing.T) {
 	require.NoError(t, err)
 	w, err := Open(os.Getenv(envWorld))
 	require.NoError(t, err)
-	w.compactBeyond = -10_000 // far below four first lines, so that the whole file is written again from time to time
+	w.compactBeyond = -10_000 // so low that the whole file is rewritten from time to time
 	whole := w.writeAt
 	w.writeAt = func(f *os.File, at int64, content []byte) error {
 		if left--; left == 0 {
@@ -134,7 +134,7 @@ func TestChildLife(t *testing.T) {
 	life(t, w, fleet.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
 }
 
-// life runs a node's whole life, from Establish to RemovePeering.
+// life makes a peering and a node, and removes both, from Establish to RemovePeering.
 func life(t *testing.T, w *World, p fleet.Provider) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -145,7 +145,7 @@ func life(t *testing.T, w *World, p fleet.Provider) {
 	_, err := b.Join(ctx, spec, nil)
 	require.NoError(t, err)
 	got := counts(t, w)
-	got.Pods = 0 // an earlier life may have left a pod
+	got.Pods = 0 // an earlier call may have left a pod
 	require.Equal(t, Counts{
 		Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1,
 	}, got)

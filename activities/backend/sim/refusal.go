@@ -15,8 +15,8 @@ type Refused struct {
 	Until time.Time `json:"until"`
 }
 
-// Close makes the provider's administrators refuse the consumer: they cordon, drain or remove its Tenant. An empty kind
-// reverts a cordon or drain, but does not restore a removed Tenant.
+// Close simulates that the provider's administrators refuse the consumer: they cordon, drain or remove its Tenant. An
+// empty kind reverts a cordon or drain, but does not restore a removed Tenant.
 func (w *World) Close(ctx context.Context, provider string, kind fleet.RefusingKind) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		p.Condition = ""

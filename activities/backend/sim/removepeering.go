@@ -56,7 +56,7 @@ func (p *Provider) removeTenant() {
 	p.Tenant.Labels[backend.LabelRefused] = string(p.Condition)
 }
 
-// kept returns the refusal whose record stays after a removal, as an error, or nil.
+// kept returns, as an error, the refusal whose record stays after a removal. If no record stays, it returns nil.
 func (s *State) kept(p *Provider, now time.Time) error {
 	if refusing := s.recordedRefusal(p.ID, now); refusing != nil {
 		return refuse(backend.StageTenantGone, *refusing)
@@ -68,8 +68,9 @@ func (s *State) kept(p *Provider, now time.Time) error {
 	return refuse(backend.StageTenantGone, *p.closed())
 }
 
-// dissolve moves the peering through the stages of its removal: first the Identity, then the Tenant, because the
-// removal of the Identity needs the Tenant's permissions. peering is nil when only the Tenant remains.
+// dissolve moves the peering through the stages of its removal. The Identity is removed before the Tenant, because
+// the removal of the Identity needs the Tenant's permissions. The parameter peering is nil when only the Tenant
+// remains.
 func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time) *waiting {
 	for _, stage := range unpeerStages {
 		if stage == backend.StageTenantGone && p.Knobs.Unreachable {
@@ -89,8 +90,8 @@ func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time
 	return nil
 }
 
-// inUse returns ErrInUse while any hub has a slice with the provider, on either side, or while the provider also uses
-// the peering as a consumer.
+// inUse returns ErrInUse while any hub has a slice for the provider, on the consumer or on the provider. It also
+// returns ErrInUse while the provider uses this cluster's capacity over the same peering.
 func inUse(s *State, id string) error {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == id {

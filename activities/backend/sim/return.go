@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Return removes the attempt's node and slice on both sides, see backend.Nodes.
+// Return removes the attempt's node and slice on the consumer and the provider, see backend.Nodes.
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
 	return b.drive(ctx, attemptKeys(a), backend.StageNodeGone, progress, func(s *State, now time.Time) (*waiting, error) {
 		if w := b.removeNode(s, now, a); w != nil {
@@ -68,7 +68,8 @@ func (b *Backend) nodeObjects(s *State, a fleet.Attempt) (virtual *Object, node 
 	return virtual, node
 }
 
-// removeSlice removes the slice on both sides, including a slice that exists on the provider only.
+// removeSlice removes the slice on the consumer and the provider. It also removes a slice that exists only on the
+// provider.
 func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting {
 	name, id := a.ObjectName(), a.Provider.ID
 	slice := s.Consumer.Slices[name]
@@ -79,7 +80,7 @@ func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting
 		id = slice.Provider
 		slice.delete(now)
 	} else if s.Consumer.Peerings[id] == nil {
-		return nil // without slice and peering the provider has no object of the attempt
+		return nil // if both are missing, the provider has no object of the attempt
 	}
 	p := s.providerOr(id)
 	if p.Knobs.Unreachable {
@@ -98,7 +99,7 @@ func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting
 	return nil
 }
 
-// providerOr returns the provider. For a provider that is not in the world it returns an unreachable provider.
+// providerOr returns the provider. If the provider is not in the world, it returns a provider that is unreachable.
 func (s *State) providerOr(id string) *Provider {
 	if p := s.Providers[id]; p != nil {
 		return p

@@ -38,7 +38,7 @@ func (b *Backend) isTerminating(s *State, a fleet.Attempt) bool {
 		node != nil && node.DeletionTimestamp != nil
 }
 
-// ensureSlice makes the consumer's side of the slice if it is missing.
+// ensureSlice makes the slice on the consumer if it is missing.
 func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now time.Time) *Slice {
 	name := spec.Attempt.ObjectName()
 	if s.Consumer.Slices[name] == nil {
@@ -48,9 +48,9 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 	return s.Consumer.Slices[name]
 }
 
-// grant ensures the provider's side of the slice. It grants the requested amount or the free capacity, and returns
-// ErrShort for a smaller grant. With a class, the provider's controller grants either the whole request or nothing, and
-// grant returns ErrFull for the latter.
+// grant makes the provider's copy of the slice if it is missing. It grants the requested amounts. If less is free, it
+// grants only the free capacity, and returns ErrShort. If the spec has a class, the provider's controller grants the
+// whole request or nothing. If it grants nothing, grant returns ErrFull.
 func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
 	key := remoteKey(p.ID, spec.Attempt.ObjectName())
 	remote := s.RemoteSlices[key]

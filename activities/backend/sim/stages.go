@@ -21,8 +21,8 @@ var (
 	unpeerStages = []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}
 )
 
-// waiting describes the wait of a verb. due is the latest time of the next try. With a zero due, the verb waits for a
-// change of the world: a change of the objects that it touches, or of the object with the key on.
+// waiting describes the wait of a verb. The field due is the time of the next try. If it is zero, the verb waits for
+// a change of the objects that it touches, or of the object whose key is in the field on.
 type waiting struct {
 	stage   backend.Stage
 	message string
@@ -36,8 +36,8 @@ func (t Track) at(order []backend.Stage, stage backend.Stage) bool {
 	return have > want || have == want && t.Reached
 }
 
-// pass moves the track to a stage. It returns nil, nil once the stage is reached, and the reason for the wait until
-// then.
+// pass moves the track to a stage. Until the stage is reached it returns the reason for the wait. Then it returns
+// nil, nil.
 func (t *Track) pass(
 	p *Provider, order []backend.Stage, stage backend.Stage, delay time.Duration, now time.Time,
 ) (*waiting, error) {
@@ -64,8 +64,8 @@ func (t *Track) start(p *Provider, stage backend.Stage, delay time.Duration, now
 	return &waiting{stage: stage, message: fmt.Sprintf("asked provider %s", p.ID), due: now.Add(delay)}
 }
 
-// advance checks the current stage. It returns nil, nil once the stage is reached, the wait for it before, and an error
-// when the provider refuses it.
+// advance checks the current stage. Until the stage is reached it returns the reason for the wait, and then nil, nil.
+// If the provider refuses the stage, it returns an error.
 func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
 	if t.Reached {
 		return nil, nil
@@ -81,7 +81,8 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	return nil, nil
 }
 
-// waitFor returns the wait that delays the provider's stage at the time now, or nil.
+// waitFor returns the reason why the provider has not reached the stage at the given time, or nil if it has reached
+// the stage.
 func (p *Provider) waitFor(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:

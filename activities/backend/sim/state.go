@@ -15,14 +15,14 @@ type State struct {
 	Revision     int64  // rises by one with each change
 	Delays       Delays
 	Providers    map[string]*Provider
-	RemoteSlices map[string]*RemoteSlice // the providers' sides of the slices, see remoteKey
+	RemoteSlices map[string]*RemoteSlice // the slices on the providers, see remoteKey
 	Consumer     Consumer
 }
 
 // remoteKey returns the key in State.RemoteSlices of a provider's slice.
 func remoteKey(provider, name string) string { return provider + "/" + name }
 
-// Delays contains the duration of each verb without faults. Each delay is spread evenly over the verb's stages.
+// Delays contains the duration of each verb without faults. The stages of a verb take equal parts of its duration.
 type Delays struct {
 	Peer   time.Duration `json:"peer"`
 	Join   time.Duration `json:"join"`
@@ -35,7 +35,7 @@ type Delays struct {
 // Provider is a provider cluster with its configured faults.
 type Provider struct {
 	ID string `json:"id"`
-	// Capacity bounds the sum of granted slices. A resource without an entry has no bound.
+	// Capacity is the limit on the sum of the granted slices. A resource without an entry has no limit.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	Knobs    Knobs               `json:"knobs"`
 	Tenant   *Object             `json:"tenant,omitempty"`
@@ -45,13 +45,13 @@ type Provider struct {
 
 // Knobs contains the faults of a provider. The zero value means a healthy provider.
 type Knobs struct {
-	// Unreachable breaks every connection, both ours and the consumer cluster's.
+	// Unreachable breaks every connection to the provider, from us and from the consumer cluster.
 	Unreachable bool `json:"unreachable,omitempty"`
 	// Unauthorized makes the provider reject our credentials. The consumer's Liqo still has access to the provider.
 	Unauthorized bool `json:"unauthorized,omitempty"`
 	// Hang names a stage that is not reached while Hang is set.
 	Hang backend.Stage `json:"hang,omitempty"`
-	// Refuse names a stage of Establish or Join that the provider refuses, with Message as its text.
+	// Refuse names a stage of Establish or Join that the provider refuses. Message is the text of the refusal.
 	Refuse  backend.Stage `json:"refuse,omitempty"`
 	Message string        `json:"message,omitempty"`
 }
@@ -85,7 +85,7 @@ type Track struct {
 	Reached bool          `json:"reached,omitempty"`
 }
 
-// Peering is the consumer's side of a peering.
+// Peering is the consumer's part of a peering.
 type Peering struct {
 	Object
 	Track
@@ -93,14 +93,14 @@ type Peering struct {
 	BothWays bool `json:"bothWays,omitempty"`
 }
 
-// Slice is the consumer's side of a slice.
+// Slice is a slice on the consumer.
 type Slice struct {
 	Object
 	Track
 	Asked corev1.ResourceList `json:"asked,omitempty"`
 }
 
-// RemoteSlice is the provider's side of a slice.
+// RemoteSlice is the provider's copy of a slice.
 type RemoteSlice struct {
 	Object
 	Granted corev1.ResourceList `json:"granted,omitempty"`

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Watch reports changes on the consumer, see backend.Watcher. It reads the world every Options.Poll, and compares only
-// changed objects. When the world cannot be read, this is a gap: Watch reports every attempt again afterwards.
+// Watch reports changes on the consumer, see backend.Watcher. It reads the world at the interval Options.Poll, and
+// compares only changed objects. After a read of the world has failed, Watch reports every attempt again.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	reported := map[string]reportedAttempt{}
 	last, gap := int64(0), true
@@ -37,15 +37,15 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// reportedAttempt is the reported state of an attempt. The Node's UID distinguishes a Node from its successor of the
+// reportedAttempt is the reported state of an attempt. The Node's UID distinguishes a Node from a later Node of the
 // same name.
 type reportedAttempt struct {
 	found fleet.Found
 	node  types.UID
 }
 
-// news runs the virtual kubelets and returns the attempts that differ from the reported state. With all it returns
-// every attempt.
+// news runs the virtual kubelets and returns the attempts that differ from the reported state. If the parameter all
+// is true, it returns every attempt.
 func (b *Backend) news(
 	ctx context.Context, last int64, reported map[string]reportedAttempt, all bool,
 ) (news []fleet.Found, version int64, err error) {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// defaultDelays contains the delays of a new world: short enough for a demo, long enough to see each phase.
+// defaultDelays contains the delays of a new world. They are short enough for a demo, and long enough to see each
+// phase.
 var defaultDelays = Delays{
 	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 	Unpeer:   200 * time.Millisecond,
@@ -23,7 +24,7 @@ var defaultDelays = Delays{
 // World is a handle on a world file. It is safe for concurrent use. Several handles may be open on one file.
 type World struct {
 	path string
-	turn *semaphore.Weighted // queues this handle's callers, so that only one at a time tries to lock the file
+	turn *semaphore.Weighted // only one caller of this handle at a time tries to lock the file
 
 	mu     sync.Mutex
 	state  *State // the content of the file, as far as this handle has read it
@@ -43,7 +44,8 @@ type World struct {
 	writeAt       func(f *os.File, at int64, content []byte) error // tests interrupt the process in this call
 }
 
-// Open opens the world at path. If it is missing, Open makes the directory and an empty world with default delays.
+// Open opens the world at path. If the file is missing, Open makes its directory and an empty world with default
+// delays.
 func Open(path string) (*World, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
@@ -63,8 +65,9 @@ func Open(path string) (*World, error) {
 	return w, nil
 }
 
-// Intercept replaces each later write of this handle by a call of around with the line to write. around calls write to
-// write the line. Tests use it to end a process at this point. around must not use the World.
+// Intercept makes this handle call the function around instead of writing a line. This function can write the line by
+// calling its parameter write. It must not use the World. Tests use Intercept to end a process before or after a
+// write.
 func (w *World) Intercept(around func(line []byte, write func() error) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +91,8 @@ func (w *World) Snapshot() (*State, error) {
 	return w.state, nil
 }
 
-// view calls read with the present world and returns the world's version. read must be quick, must not change the world
-// and must keep no reference to it.
+// view calls the function read with the present world and returns the world's version. The function must be quick,
+// must not change the world and must not keep a reference to it.
 func (w *World) view(read func(*State)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,15 +116,16 @@ func (w *World) own() *State {
 	return w.state
 }
 
-// Edit changes the world in one atomic step: either all changes are written or, when change returns an error, none. It
-// blocks while other processes change the world. change must be quick, must not use the World and must keep no
-// reference to the State.
+// Edit changes the world with the function change, in one atomic step: it writes all changes, or none if the function
+// returns an error. It blocks while other processes change the world. The function must be quick, must not use the
+// World and must not keep a reference to the State.
 func (w *World) Edit(ctx context.Context, change func(*State) error) error {
 	_, err := w.edit(ctx, allKeys, change)
 	return err
 }
 
-// edit works as Edit, for a change that touches only the objects of the keys. It returns the version after the change.
+// edit does the same as Edit, for a change that touches only the objects with the keys. It returns the version after
+// the change.
 func (w *World) edit(ctx context.Context, keys func(*State) []string,
 	change func(*State) error) (version int64, err error) {
 	unlock, err := w.lock(ctx)

@@ -29,7 +29,7 @@ var (
 	testCapacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
 )
 
-// open opens the world. It changes no delays.
+// open opens the world and sets its delays.
 func open(t *testing.T, path string, delays Delays) *World {
 	t.Helper()
 	w, err := Open(path)

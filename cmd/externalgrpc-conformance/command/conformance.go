@@ -43,13 +43,14 @@ func New() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Short:         "Check any externalgrpc provider against the assumptions of Cluster Autoscaler",
-		Long: `Check an externalgrpc provider, this one or any other, against assumptions of Cluster Autoscaler that it does not
-verify. The command prints one line per rule, and for each failure the observation, the place where Cluster Autoscaler
-relies on the rule, and the fix. It only needs access to the gRPC server, which it calls as Cluster Autoscaler does.
+		Long: `Check an externalgrpc provider, this one or any other, against assumptions that Cluster Autoscaler makes and does not
+verify. The command prints one line per rule. For each failure it prints the observation, the place where Cluster
+Autoscaler relies on the rule, and the fix. It needs access only to the gRPC server, which it calls as Cluster
+Autoscaler does.
 
-Without --change it only reads. With --change it requests new nodes in the node group --group and releases them
-immediately, some twenty times. Use a group that can grow by 3 to 20 nodes and has no pending instances, and stop the
-Cluster Autoscaler that uses it. If the group can grow by 10, a rule deletes as many nodes concurrently as Cluster
+Without --change the command only reads. With --change it requests new nodes in the node group --group and releases
+them immediately, some twenty times. Use a group that can grow by 3 to 20 nodes and has no pending instances, and stop
+the Cluster Autoscaler that uses it. If the group can grow by 10, a rule deletes as many nodes concurrently as Cluster
 Autoscaler does. Another rule grows --group to its max and then requests a node in --second, without a Refresh in
 between: give a group that uses the same machines. A provider that breaks a rule may keep nodes; the last line reports
 them.
@@ -78,12 +79,12 @@ The command exits with 0 when no rule fails, and with 1 when a rule fails or the
 	cmd.Flags().StringVar(&f.Second, "second", "", "node group that may share capacity with --group; one node is "+
 		"created in it "+
 		"and deleted again")
-	cmd.Flags().DurationVar(&f.Timeout, "timeout", 5*time.Second, "how long each call may take; Cluster Autoscaler's "+
-		"grpc_timeout")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 5*time.Second, "how long each call may take, like grpc_timeout of "+
+		"Cluster Autoscaler")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "",
-		"file with the client certificate's chain, PEM; with --tls-key and --tls-ca it turns on mutual TLS")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "file with the certificate's key, PEM")
-	cmd.Flags().StringVar(&f.ca, "tls-ca", "", "file with the authorities, PEM, of the server's certificate")
+		"PEM file with the client certificate and its chain; with --tls-key and --tls-ca it enables mutual TLS")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "PEM file with the key of the client certificate")
+	cmd.Flags().StringVar(&f.ca, "tls-ca", "", "PEM file with the authorities for the server's certificate")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	return cmd
 }
@@ -127,7 +128,7 @@ func (f conformanceFlags) credentials() (credentials.TransportCredentials, error
 		RootCAs: pool}), nil
 }
 
-// run checks the provider and prints the results, also when the check ends early. It returns an error if a rule failed.
+// run checks the provider and prints the results, even if the check ends early. It returns an error if a rule failed.
 func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer) error {
 	secure, err := f.credentials()
 	if err != nil {

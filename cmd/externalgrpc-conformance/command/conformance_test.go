@@ -83,7 +83,8 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// patient returns flags with a stopped clock, so that a busy machine exceeds no time limit.
+// patient returns flags with a clock that does not move. With this clock, no call exceeds a time limit, even on a
+// busy machine.
 func patient() conformanceFlags {
 	began := time.Now()
 	return conformanceFlags{output: "json", Options: conformance.Options{Timeout: time.Minute,
@@ -104,7 +105,8 @@ func TestConformanceOfAServer(t *testing.T) {
 	require.Contains(t, text, "fix:  answer Refresh from the known state")
 }
 
-// The command connects in the same way as CA: by mutual TLS, with the host name of the address.
+// The command connects in the same way as CA: with mutual TLS, and with the host name in the address. It returns an
+// error if a TLS file is missing or not valid.
 func TestConformanceOverTLS(t *testing.T) {
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
 	cert, key, ca := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")

@@ -9,14 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// judged is the output document: a provider's results for each rule.
+// judged is the output document. It contains the result of each rule for one provider.
 type judged struct {
 	Address string               `json:"address"`
 	Group   string               `json:"group,omitempty"`
 	Rules   []conformance.Result `json:"rules"`
 }
 
-// Count returns the number of rules with an outcome.
+// Count returns the number of rules with the given outcome.
 func (c judged) Count(verdict conformance.Outcome) (n int) {
 	for _, r := range c.Rules {
 		if r.Outcome == verdict {

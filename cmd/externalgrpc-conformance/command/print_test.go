@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// checked returns the result for a provider, with one rule for each outcome.
+// checked returns the output document for a provider, with one rule for each of the verdicts.
 func checked(group string, verdicts ...conformance.Outcome) judged {
 	c := judged{Address: "127.0.0.1:8086", Group: group}
 	for i, v := range verdicts {

@@ -33,10 +33,11 @@ func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "liqo-autoscaler-agent",
 		Short: "Run in a provider cluster: measure free capacity and publish offers",
-		Long: `Run in a provider cluster: measure its free capacity, and publish offers while the agent runs: to the discovery
-server or, without --discovery-url, to ConfigMap ` + discovery.PublishedName + ` in each consumer's tenant namespace.
-It watches nodes, pods, and Liqo's ResourceSlices and Tenants, and changes nothing but its Lease, that ConfigMap and,
-with --grant-slices, the answers to slices and the record of grants. All its files are read again when they change.`,
+		Long: `Run in a provider cluster, measure its free capacity, and publish offers while the agent runs. The agent publishes to
+the discovery server or, without --discovery-url, to ConfigMap ` + discovery.PublishedName + ` in each consumer's tenant
+namespace. It watches nodes, pods, and Liqo's ResourceSlices and Tenants. It changes only its Lease, that ConfigMap
+and, with --grant-slices, the answers to slices and the record of grants. All its files are read again when they
+change.`,
 		Version:       cli.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -14,7 +14,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// bound bounds the time that a shell waits for names.
+// bound is the maximum time for which a shell waits for names.
 const bound = 2 * time.Second
 
 // Function is cobra's type of a completion function.
@@ -51,13 +51,13 @@ func Instances(ctx context.Context, c *connect.Common, t client.Client) (instanc
 	return instances, err
 }
 
-// First completes the first argument with the names in Temporal, and no further argument.
+// First completes only the first argument. It reads the names from Temporal.
 func First(c *connect.Common, reads ...Names) Function {
 	return OnlyFirst(func(ctx context.Context) ([]string, error) { return ofTemporal(ctx, c, reads) })
 }
 
-// OnlyFirst completes the first argument with the names that read returns, and no further argument. It offers no names
-// when read fails or does not return in time. A shell then offers no files either.
+// OnlyFirst completes only the first argument, with the names that the function read returns. If this function fails
+// or does not return in time, OnlyFirst offers no names, and the shell does not offer names of files instead.
 func OnlyFirst(read func(context.Context) ([]string, error)) Function {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -67,7 +67,8 @@ func OnlyFirst(read func(context.Context) ([]string, error)) Function {
 	}
 }
 
-// Second completes the first argument with fixed words, and the second with the names for the first argument.
+// Second completes two arguments: the first with fixed words, and the second with the names that belong to the first
+// word.
 func Second(c *connect.Common, words map[string]Names) Function {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -85,7 +86,7 @@ func Second(c *connect.Common, words map[string]Names) Function {
 	}
 }
 
-// Flag completes the flag of the command with the names in Temporal.
+// Flag completes the value of the command's flag. It reads the names from Temporal.
 func Flag(c *connect.Common, cmd *cobra.Command, flag string, reads ...Names) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, // fails only for a flag that does not exist
 		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -93,8 +94,8 @@ func Flag(c *connect.Common, cmd *cobra.Command, flag string, reads ...Names) {
 		})
 }
 
-// NoFiles stops the shell from offering files as arguments of the commands below root whose usage names no FILE. It
-// keeps the completion of a command that has one.
+// NoFiles stops the shell from completing arguments as names of files, for each command below root whose usage does
+// not contain FILE. A command that already has a completion function keeps it.
 func NoFiles(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.ValidArgsFunction == nil && !strings.Contains(cmd.Use, "FILE") {
@@ -104,7 +105,8 @@ func NoFiles(root *cobra.Command) {
 	}
 }
 
-// inTime returns the sorted names, or no names when read fails or does not return within the bound.
+// inTime returns the names from the function read, sorted. It returns no names if the function fails or does not
+// return in time.
 func inTime(cmd *cobra.Command, read func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), bound)
 	defer cancel()

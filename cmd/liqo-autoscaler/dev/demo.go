@@ -165,7 +165,8 @@ func (d *demonstration) releaseAll(ctx context.Context, world string) error {
 	return d.checkClean(ctx, world)
 }
 
-// follow prints each phase as the group publishes it, until the demo's instance reaches the wanted phase.
+// follow prints each phase of the demo's instance as the group publishes it, until the instance reaches the wanted
+// phase.
 func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	reached := errors.New("reached")
 	err := d.groups.Follow(ctx, d.group, d.after, func(s fleet.Snapshot) error {

@@ -35,10 +35,10 @@ func NewDev(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything on this machine, with simulated Liqo",
-		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is kept
-in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and offers.yaml
-there, or pass your own files: they are read again when they change, within 10 seconds. Each offer is one simulated
-provider with the offer's name; its credentials are ignored. If no Temporal answers, dev starts one with
+		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is
+kept in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and
+offers.yaml there, or pass your own files: a changed file takes effect within 10 seconds. Each offer is one simulated
+provider with the offer's name; the credentials in the offer are ignored. If no Temporal answers, dev starts one with
 temporal-dev.sh of the repository, or with the Temporal CLI next to this program or on PATH.`,
 		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
 		Args:    cobra.NoArgs,
@@ -174,7 +174,7 @@ func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 	return p, err
 }
 
-// serveDev runs a worker and the gRPC server until ctx ends. It calls up once both serve.
+// serveDev runs a worker and the gRPC server until ctx ends. When both serve, it calls the function up.
 func serveDev(
 	ctx context.Context, c *connect.Common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
 	seen *parts.Monitor, up func(),

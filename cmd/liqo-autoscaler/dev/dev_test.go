@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A missing or broken config or offers file ends dev before dev starts any process. The error names the file and the
-// mistake.
+// If the config or the offers file is missing or broken, dev ends before it starts any process. The error names the
+// file and the mistake.
 func TestDevReportsBrokenFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
@@ -73,7 +73,7 @@ func TestDevUsesOwnFiles(t *testing.T) {
 	}
 }
 
-// When Temporal cannot start, `make run` ends immediately with the reason.
+// If Temporal cannot start, `make run` ends immediately and reports the reason.
 func TestDevReportsWhyTemporalDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "temporal.sh")
@@ -88,7 +88,7 @@ func TestDevReportsWhyTemporalDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "8233: bind: address already in use")
 }
 
-// The commands that dev proposes work with the running dev.
+// dev prints commands that the user can run next. They have the addresses and the files of the running dev.
 func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Chdir("../../..")
 	usual := devFlags{dir: defaultDir, listen: defaultListen}
@@ -104,8 +104,8 @@ func TestCommandsThatDevPrintsWork(t *testing.T) {
 	require.Equal(t, os.Args[0]+" demo", demo)
 }
 
-// Without the Temporal CLI, dev first prints that its build takes minutes. It also does so in `make temporal`, which
-// hides stdout.
+// If the Temporal CLI is missing, dev first prints that building the CLI takes minutes. `make temporal` prints this,
+// too, although it hides stdout.
 func TestBuildOfTheCLIIsAnnounced(t *testing.T) {
 	script, err := os.ReadFile("../../../temporal-dev.sh")
 	require.NoError(t, err)
@@ -129,7 +129,8 @@ func TestBuildOfTheCLIIsAnnounced(t *testing.T) {
 		out.String())
 }
 
-// dev finds its script from within the repository, and elsewhere by the path of the program.
+// dev finds the script that starts Temporal in the working directory, or else in the repository that contains the
+// program.
 func TestDevFindsItsScript(t *testing.T) {
 	dir := t.TempDir()
 	here, repository := filepath.Join(dir, "here"), filepath.Join(dir, "repository")

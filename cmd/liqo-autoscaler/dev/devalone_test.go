@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The second run in a directory is refused, because both runs would write to one database.
+// A second dev in the same directory is refused, because both would write to one database.
 func TestSecondDevInADirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockDir(dir)
@@ -38,7 +38,7 @@ func TestSecondDevInADirectoryIsRefused(t *testing.T) {
 	unlock()
 }
 
-// writeCLI writes a fake Temporal CLI that prints its arguments and ends.
+// writeCLI writes a fake Temporal CLI that only prints its arguments.
 func writeCLI(t *testing.T, folder string) string {
 	t.Helper()
 	path := filepath.Join(folder, "temporal")
@@ -64,7 +64,7 @@ func TestServerArgumentsEqualTheScripts(t *testing.T) {
 		strings.Join(serverArgs("127.0.0.2", "1", "2", filepath.Join(folder, "db")), " "))
 }
 
-// A released binary has no script. A Temporal CLI next to it or on PATH is sufficient.
+// A released binary has no script. It uses a Temporal CLI next to it, or on PATH.
 func TestDevWorksWithoutACheckout(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tools := t.TempDir()
@@ -82,7 +82,8 @@ func TestDevWorksWithoutACheckout(t *testing.T) {
 	require.Equal(t, writeCLI(t, beside), findCLI(filepath.Join(beside, "liqo-autoscaler")))
 }
 
-// Temporal accepts connections and does not answer. dev reports this on the terminal and ends in time.
+// A server accepts connections at Temporal's address, but does not answer. dev reports this on the terminal and ends
+// within its time limit.
 func TestSilentTemporalEndsDev(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

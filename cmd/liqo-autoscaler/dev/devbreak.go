@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// fault is a fault that a command causes at a simulated provider.
+// fault is a fault of a simulated provider that a command causes or ends.
 type fault struct {
 	verb, short, message string
 	knobs                sim.Knobs
@@ -34,21 +34,22 @@ var mishaps = []fault{
 			"immediately by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},
 	{verb: "refuse", short: "Make a simulated provider refuse every node",
-		message: "refuses: an instance that chooses it immediately uses another provider",
+		message: "refuses: an instance that chooses this provider switches to another provider immediately",
 		knobs:   sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
 	{verb: "fill", short: "Fill a simulated provider: it has no capacity for a new node, although it still offers some",
 		message: "has no capacity: it grants no new slices", full: true},
-	{verb: "heal", short: "Repair a simulated provider", message: "is healthy again"},
+	{verb: "heal", short: "End every fault of a simulated provider", message: "is healthy again"},
 }
 
-// newFaultCommand returns a command that causes the mishap.
+// newFaultCommand returns the command for the fault m.
 func newFaultCommand(m fault) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   m.verb + " PROVIDER",
 		Short: m.short,
-		Long: m.short + `. It immediately changes the simulated world of the liqo-autoscaler dev that runs
-in --dir; heal reverts the change. A provider has the name of its offer.`,
+		Long: m.short + `.
+The command takes effect immediately in the simulation that liqo-autoscaler dev runs in --dir. A fault lasts until
+liqo-autoscaler dev heal ends it. A provider has the name of its offer.`,
 		Example: "  liqo-autoscaler dev " + m.verb + " milan",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -78,12 +79,12 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return simulatedIn(dir, len(args)), cobra.ShellCompDirectiveNoFileComp
 	}
-	cmd.Flags().StringVar(&dir, "dir", ".run", "directory of the running liqo-autoscaler dev")
+	cmd.Flags().StringVar(&dir, "dir", ".run", "the directory (--dir) of the liqo-autoscaler dev that is running")
 	return cmd
 }
 
-// simulatedIn returns the providers of the simulated world in the directory, to complete the first argument of a
-// command.
+// simulatedIn returns the names of the providers in the simulated world of the directory. The shell completes a
+// command's first argument with these names.
 func simulatedIn(dir string, args int) []string {
 	path := filepath.Join(dir, "world.json")
 	if _, err := os.Stat(path); err != nil || args > 0 {
@@ -100,7 +101,7 @@ func simulatedIn(dir string, args int) []string {
 	return slices.Sorted(maps.Keys(state.Providers))
 }
 
-// capacity returns the total capacity that the provider grants; nil means no bound.
+// capacity returns the capacity limit that the fault sets for the provider; nil means no limit.
 func (m fault) capacity() corev1.ResourceList {
 	if !m.full {
 		return nil

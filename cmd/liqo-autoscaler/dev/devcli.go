@@ -21,9 +21,9 @@ func findCLI(program string) string {
 	return found
 }
 
-// serverArgs returns the arguments with which the Temporal CLI starts a dev server, equal to those in temporal-dev.sh.
-// The last argument raises the rate at which a shard loads tasks. The default of 20 per second suits servers with
-// hundreds of shards, but a dev server has one shard.
+// serverArgs returns the arguments with which the Temporal CLI starts a dev server. They equal the arguments in
+// temporal-dev.sh. The last argument raises the rate at which a shard loads tasks: the default of 20 per second suits
+// servers with hundreds of shards, but a dev server has one shard.
 func serverArgs(host, port, uiPort, db string) []string {
 	args := []string{"server", "start-dev", "--ip", host, "--port", port, "--ui-port", uiPort, "--db-filename", db,
 		"--log-level", "error"}

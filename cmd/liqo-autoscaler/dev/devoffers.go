@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// devFile returns the file that a flag gives, or else the file with the default name in the directory. If the latter
-// does not exist, devFile writes the sample to it.
+// devFile returns the file that a flag names. Without the flag it returns the file with the default name in the
+// directory; if this file does not exist, devFile first writes the sample to it.
 func devFile(given, dir, name string, sample []byte) (string, error) {
 	if given != "" {
 		return given, nil
@@ -29,7 +29,8 @@ func devFile(given, dir, name string, sample []byte) (string, error) {
 }
 
 // simulated is a source of offers whose providers are simulated. The provider of an offer has the offer's name and
-// ignores the offer's credentials. simulated adds it to the simulated world when it first lists the offer.
+// ignores the offer's credentials. When simulated lists an offer for the first time, it adds the offer's provider to
+// the simulated world.
 type simulated struct {
 	discovery.Source
 	world *sim.World

@@ -30,8 +30,8 @@ func refresh(ctx context.Context, server refresher, every time.Duration, log *sl
 	}
 }
 
-// reportTemporal prints a message when Temporal has not answered for two intervals, and another when it answers again.
-// It blocks until ctx ends.
+// reportTemporal prints a message when Temporal has not answered for two intervals, and another message when it
+// answers again. It blocks until ctx ends.
 func reportTemporal(ctx context.Context, every time.Duration, answers func(context.Context) error, log string,
 	out io.Writer) {
 	failed := 0

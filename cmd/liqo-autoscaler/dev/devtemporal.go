@@ -34,9 +34,9 @@ var errNoServer = errors.New("program temporal is not on PATH")
 // temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
 
-// startTemporal starts a Temporal dev server and waits until it responds. If a Temporal server already responds at the
-// address, startTemporal uses it instead. The new server has its own process group, so that Ctrl-C reaches this process
-// first.
+// startTemporal starts a Temporal dev server and waits until it responds. If a Temporal server already responds at
+// the address, startTemporal uses it instead. The new server runs in its own process group, so that Ctrl-C reaches
+// only this process, which then stops the server.
 func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
 	if answers(ctx, target) == nil {
 		return &devTemporal{ended: context.Background()}, nil
@@ -81,7 +81,7 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	return d, nil
 }
 
-// server returns the command that runs a dev server: the script or, if the script is missing, the Temporal CLI.
+// server returns the command that runs a dev server: the script or, if the script does not exist, the Temporal CLI.
 func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) (*exec.Cmd, error) {
 	db, script := filepath.Join(f.dir, "temporal.db"), f.temporalScript
 	if script == "" {
@@ -103,8 +103,8 @@ func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) 
 	return cmd, nil
 }
 
-// listenerWait bounds how long dev waits for a program that listens at Temporal's address but does not answer as
-// Temporal.
+// listenerWait is the longest time for which dev waits for a program that listens at Temporal's address but does not
+// answer as Temporal.
 var listenerWait = 20 * time.Second
 
 // listens reports whether a program accepts connections at the address.
@@ -117,8 +117,8 @@ func listens(ctx context.Context, address string) bool {
 	return true
 }
 
-// awaitListener waits until the program at Temporal's address answers, because it may be a Temporal server that is
-// starting or overloaded.
+// awaitListener waits until the program at Temporal's address answers as Temporal. The program may be a Temporal
+// server that is starting or overloaded.
 func awaitListener(ctx context.Context, target *connect.Target, out io.Writer) (*devTemporal, error) {
 	fmt.Fprintf(out, "a program listens at %s, but does not answer as Temporal: waiting up to %s\n", target.Address,
 		listenerWait)
@@ -129,8 +129,8 @@ func awaitListener(ctx context.Context, target *connect.Target, out io.Writer) (
 	return &devTemporal{ended: context.Background()}, nil
 }
 
-// installTemporal returns the path of the script. If the Temporal CLI is missing, it first builds it with the script
-// and reports this on out.
+// installTemporal returns the path of the script. If the Temporal CLI is missing, installTemporal first builds the
+// CLI with the script, and prints a message about this to out.
 func installTemporal(ctx context.Context, program string, out io.Writer) (string, error) {
 	script, err := findScript(".", filepath.Join(filepath.Dir(program), ".."))
 	if err != nil {
@@ -158,7 +158,8 @@ func findScript(folders ...string) (string, error) {
 		"(%s, which starts one, is not in %s)", errNoServer, temporalScript, strings.Join(folders, " or "))
 }
 
-// hint returns a hint if the server was running before dev, because Ctrl-C then does not stop it.
+// hint returns a note for a server that was running before dev: Ctrl-C does not stop such a server. Otherwise it
+// returns "".
 func (d *devTemporal) hint() string {
 	if d.cmd == nil {
 		return ", which was running before and keeps running"
@@ -177,7 +178,7 @@ func (d *devTemporal) reportExit(ctx context.Context, out io.Writer) {
 	}
 }
 
-// lastLine returns the last line of a log file. It contains the reason for which the process ended.
+// lastLine returns the last line of a process's log file. This line contains the reason for which the process ended.
 func lastLine(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -187,8 +188,8 @@ func lastLine(path string) string {
 	return lines[len(lines)-1] + " (" + path + ")"
 }
 
-// localTemporal returns the Temporal server to use. It refuses a server on another machine that only the environment or
-// a profile names, because simulated instances would appear among real ones there.
+// localTemporal returns the Temporal server to use. It refuses a server on another machine if only the environment or
+// a profile names this server: simulated instances would appear among the real instances there.
 func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error) {
 	target, err := c.Temporal.Open(log)
 	if err != nil {
@@ -201,7 +202,7 @@ func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error)
 	return target, nil
 }
 
-// answers returns an error unless Temporal answers and has the namespace.
+// answers returns an error if Temporal does not answer, or does not have the namespace.
 func answers(ctx context.Context, target *connect.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

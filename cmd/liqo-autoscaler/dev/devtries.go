@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// tries returns commands that the user can run next. In the repository they are targets of make, unless a path or
+// tries returns commands that the user can run next. In the repository they are targets of make, unless a path or an
 // address differs from the defaults of make.
 func (f devFlags) tries(temporal string, hub workflows.Hub) (demo, watch string) {
 	_, err := os.Stat(temporalScript)

@@ -13,19 +13,20 @@ import (
 
 var (
 	oldestAutoscaler = version.MustParseGeneric("1.30.0")
-	// countsAsFinished is the first version of CA that counts an abandoned request for nodes as finished, see endless.
+	// countsAsFinished is the first version of CA that treats an abandoned request for nodes as finished (see the
+	// function endless).
 	countsAsFinished = version.MustParseGeneric("1.36.0")
 )
 
-// These constants are Cluster Autoscaler's default of --max-node-provision-time, and the margin by which the flag must
-// exceed budgets.total.
+// defaultProvision is the default of Cluster Autoscaler's --max-node-provision-time. The flag must exceed
+// budgets.total by at least provisionMargin.
 const (
 	defaultProvision = 15 * time.Minute
 	provisionMargin  = time.Minute
 )
 
-// optional contains flags that doctor does not report when they are missing: only some installations need them, or
-// another check covers them.
+// optional contains flags whose absence doctor does not report: only some installations need them, or another check
+// covers them.
 var optional = map[string]bool{"cloud-config": true, "expander": true, "write-status-configmap": true,
 	"balance-similar-node-groups": true, "balancing-label_1": true, "max-node-provision-time": true}
 
@@ -51,8 +52,8 @@ func (r *Report) autoscaler(ctx context.Context, in Installation, c *cluster) {
 	}
 }
 
-// provisionTime compares the time for which Cluster Autoscaler waits for a node with the time that a group may need to
-// create it.
+// provisionTime compares two times: how long Cluster Autoscaler waits for a node, and how long a group may need to
+// create one.
 func (r *Report) provisionTime(in Installation, p process) {
 	waits := defaultProvision
 	if text, ok := p.flag("max-node-provision-time"); ok {
@@ -76,10 +77,11 @@ func (r *Report) provisionTime(in Installation, p process) {
 	}
 }
 
-// endless describes an effect of Cluster Autoscaler 1.36 and later, or returns "" for an earlier version; an unknown
-// version counts as 1.36. Such a version requests new nodes again and again without backing off. In the loop in which
-// the request would time out, it no longer counts the placeholders of the nodes as upcoming, so the request counts as
-// finished (CA 1.36 clusterstate/clusterstate.go, getUpcomingNodesInNodeGroup and updateScaleRequests).
+// endless describes a fault of Cluster Autoscaler 1.36 and later: it requests new nodes again and again without
+// backing off. It returns "" for an earlier version; an unknown version counts as 1.36. If requested nodes do not
+// appear, their request should time out. But in the loop in which the request should time out, CA 1.36 no longer
+// counts these nodes as upcoming, and considers the request finished (CA 1.36 clusterstate/clusterstate.go,
+// getUpcomingNodesInNodeGroup and updateScaleRequests).
 func endless(p process) string {
 	if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(countsAsFinished) {
 		return ""
@@ -92,16 +94,17 @@ func endless(p process) string {
 const (
 	annotationUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	layoutUpdated     = "2006-01-02 15:04:05.999999999 -0700 MST"
-	// silenceBound bounds the age of the status. A loop usually takes ten seconds, but minutes while many nodes are added.
+	// silenceBound is the maximum age of the status. A loop usually takes ten seconds, but it takes minutes while CA
+	// adds many nodes.
 	silenceBound = 5 * time.Minute
 )
 
-// silence checks when Cluster Autoscaler last completed a loop.
+// silence checks how long ago Cluster Autoscaler completed a loop.
 func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p process) {
 	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.workload.ready == 0 {
 		return
 	}
-	namespace, _ := p.flag("namespace") // CA's default is kube-system, independent of its own namespace
+	namespace, _ := p.flag("namespace") // CA's default is kube-system, even if CA runs in another namespace
 	name, _ := p.flag("status-config-map-name")
 	name, namespace = cmp.Or(name, "cluster-autoscaler-status"), cmp.Or(namespace, metav1.NamespaceSystem)
 	status, err := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})

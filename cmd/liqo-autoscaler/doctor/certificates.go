@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// soon is the time before its expiry from which a certificate is reported.
+// soon is the remaining validity below which doctor reports a certificate.
 const soon = 14 * 24 * time.Hour
 
 // certificates checks the connection from Cluster Autoscaler to the server: the cloud-config, both certificates, and
@@ -122,8 +122,8 @@ func (r *Report) clientAccepted(ctx context.Context, now time.Time, c *cluster, 
 	}
 }
 
-// validTime returns now, or the end of the certificate's validity if it has expired, because another check reports the
-// expiry.
+// validTime returns the time at which a certificate is verified: now or, if the certificate has expired, the end of
+// its validity. Another check reports that the certificate has expired.
 func validTime(c *x509.Certificate, now time.Time) time.Time {
 	if now.After(c.NotAfter) {
 		return c.NotAfter

@@ -17,8 +17,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// These are keys that Liqo sets on the namespaces that it creates for other clusters: the id of the cluster, and the
-// NamespaceMap if one requested the namespace (Liqo pkg/consts/namespace_mapping.go).
+// Liqo sets labelPeer and annotationMap on the namespaces that it creates for other clusters. The label contains the
+// id of the cluster. If a NamespaceMap requested the namespace, the annotation contains the name of this NamespaceMap
+// (Liqo pkg/consts/namespace_mapping.go).
 const (
 	labelPeer     = "liqo.io/remote-cluster-id"
 	annotationMap = "liqo.io/managed-by-namespace-map"
@@ -40,8 +41,8 @@ type process struct {
 
 func (w workload) where() string { return w.kind + " " + w.namespace + "/" + w.name }
 
-// flag returns the value of the flag --name of the process. ok is false when it is not set. A flag without a value has
-// the value "true".
+// flag returns the value of the flag --name of the process. The result ok is false if the flag is not set. A flag
+// without a value has the value "true".
 func (p process) flag(name string) (value string, ok bool) {
 	args := slices.Concat(p.container.Command, p.container.Args)
 	for n, arg := range args {
@@ -75,7 +76,7 @@ func (p process) tag() string {
 	return tag
 }
 
-// cluster holds the objects of the consumer cluster that several checks use, so that they are read only once.
+// cluster holds the objects of the consumer cluster that several checks use. They are read only once.
 type cluster struct {
 	kube    kubernetes.Interface
 	version *version.Version
@@ -83,11 +84,11 @@ type cluster struct {
 	// servers, workers and autoscalers are the processes of each program. They are complete only if deployments is true.
 	deployments                   bool
 	servers, workers, autoscalers []process
-	foreign                       []process          // autoscalers of other cloud providers
+	foreign                       []process          // Cluster Autoscalers of other cloud providers
 	liqo                          *appsv1.Deployment // its controller manager
 	nodes                         []corev1.Node      // virtual nodes
 	otherNodes                    int                // number of Nodes that are not virtual
-	schemes                       map[string]int     // number of these Nodes by the scheme of their providerID
+	schemes                       map[string]int     // number of otherNodes by the scheme of their providerIDs
 	offloaded                     int                // number of offloaded namespaces; -1 when it is unknown
 	peers                         []corev1.Namespace // namespaces that Liqo has created for other clusters
 }

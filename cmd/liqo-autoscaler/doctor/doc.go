@@ -1,3 +1,3 @@
-// Package doctor finds faults of an installation: in the consumer cluster, in Temporal, in the offers, and with each
-// provider. It changes nothing.
+// Package doctor finds faults of an installation. It examines the consumer cluster, Temporal, the offers and each
+// provider, and changes nothing.
 package doctor

@@ -34,7 +34,8 @@ func list(cpu, memory string) corev1.ResourceList {
 
 func main(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 
-// broken lists set-ups with one fault each, by the expected finding, with a part of the finding's text.
+// broken contains a set-up for each finding. The set-up has only the fault that causes the finding. The last field is
+// a part of the finding's text.
 var broken = map[doctor.ID]struct {
 	breaks func(*setup)
 	says   string
@@ -194,7 +195,7 @@ var broken = map[doctor.ID]struct {
 	}, "1.25.0"},
 }
 
-// The doctor reports each fault, and no other finding.
+// The doctor reports each fault as the only finding. For an installation without a fault it reports nothing.
 func TestEachFaultIsTheOnlyFinding(t *testing.T) {
 	r := healthy().examine(t)
 	require.Empty(t, r.Findings)
@@ -222,8 +223,8 @@ func TestEachFaultIsTheOnlyFinding(t *testing.T) {
 	}
 }
 
-// The effect of a wait that is too short depends on Cluster Autoscaler's version. From 1.36 on, such a wait does not
-// stop the group. A build of an unknown version may be 1.36 or later.
+// CA waits for a node for a shorter time than a group may need. doctor reports this for each version. From 1.36 on,
+// it adds that CA then requests nodes again and again. A version that it does not know may be 1.36 or later.
 func TestShortProvisionTimeDependsOnCAsVersion(t *testing.T) {
 	for image, endless := range map[string]bool{"ca:v1.33.0": false, "ca:v1.35.2": false, "ca:v1.36.0": true,
 		"ca:v1.37.1@sha256:0": true, "ca:mine": true} {
@@ -242,20 +243,21 @@ func TestShortProvisionTimeDependsOnCAsVersion(t *testing.T) {
 	}
 }
 
-// Flags in both spellings, a version that is not a release, and the credentials of another account cause no findings.
+// Several unusual set-ups cause no findings: flags in both spellings, a Kubernetes version that is not a release, and
+// credentials of a provider that do not contain the consumer's id.
 func TestUnusualSetupCausesNoFinding(t *testing.T) {
 	s := healthy()
 	main(s.autoscaler).Command = []string{"./cluster-autoscaler", "--cloud-provider", "externalgrpc", "--v"}
 	main(s.autoscaler).Args = []string{"--cloud-config", "/config/cloud-config.yaml", "--ok-total-unready-count=1000"}
 	s.kubernetes, s.in.Providers[0].ConsumerID = "unknown", ""
-	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // a node of another provider
+	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // this Node does not belong to a group of ours
 	s.forbidden["provider/tenants"] = true
 	r := s.examine(t)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.NotExamined, 2)
 }
 
-// nodesOf returns Nodes with these labels. An id, if any, is followed by a number.
+// nodesOf returns n Nodes with these labels. If id is not "", each providerID consists of id and a number.
 func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object) {
 	for i := range n {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%.3s", i, id), Labels: labels}}
@@ -267,8 +269,9 @@ func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object
 	return nodes
 }
 
-// TestOtherAutoscalersAreRecognized uses clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions
-// accept them, and clouds whose Cluster Autoscaler is not visible.
+// TestOtherAutoscalersAreRecognized examines clusters in which another cloud's Cluster Autoscaler runs. Some clouds
+// refuse our Nodes in every version, some accept them since a certain version, and some run their Cluster Autoscaler
+// outside the cluster.
 func TestOtherAutoscalersAreRecognized(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image, provider, id string
@@ -296,7 +299,7 @@ func TestOtherAutoscalersAreRecognized(t *testing.T) {
 	}
 }
 
-// Every reported finding is known, with an id, a severity and a remedy.
+// Every finding that the code reports has an entry in kinds with a severity and a remedy.
 func TestEveryFindingIsKnown(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -320,7 +323,7 @@ func TestFindingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBundledIsHealthy examines an installation with both programs in one StatefulSet.
+// TestBundledIsHealthy examines an installation whose server and worker run in one StatefulSet.
 func TestBundledIsHealthy(t *testing.T) {
 	s := healthy()
 	s.bundle()
@@ -340,7 +343,7 @@ func TestBundledIsHealthy(t *testing.T) {
 	require.Equal(t, map[doctor.ID]string{"server-not-ready": where, "worker-not-ready": where}, ids)
 }
 
-// The report names an object that the doctor may not read. The object causes no finding.
+// doctor may not read an object. The report names this object, but has no finding about it.
 func TestForbiddenReadCausesNoFinding(t *testing.T) {
 	s := healthy()
 	s.in.Providers = nil

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// refusing lists the cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
+// refusing lists cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
 // another cloud's providerID. While such a Node exists, Cluster Autoscaler scales no group (CA
 // core/static_autoscaler.go up to 1.34.3; from 1.34.4 on only the scale-up fails). The value is the first version
-// without the error, or nil if every version has it. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1;
+// without this error, or nil if every version has the error. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1;
 // kubernetes/autoscaler#8045 for aws.
 var refusing = map[string]*version.Version{
 	"alicloud": nil, "cherryservers": nil, "cloudstack": nil, "equinixmetal": nil, "exoscale": nil, "linode": nil,
@@ -20,13 +20,13 @@ var refusing = map[string]*version.Version{
 	"aws": version.MustParseGeneric("1.33.0"),
 }
 
-// schemes maps prefixes of providerIDs to clouds in refusing. doctor uses it for clouds whose Cluster Autoscaler it
-// cannot see, for example in a managed control plane.
+// schemes contains prefixes of providerIDs. The value is the cloud's name in refusing. doctor uses it when it cannot
+// see a cloud's Cluster Autoscaler, for example in a managed control plane.
 var schemes = map[string]string{"cherryservers://": "cherryservers", "equinixmetal://": "equinixmetal",
 	"exoscale://": "exoscale", "linode://": "linode", "qcloud://": "tencentcloud"}
 
-// These are defaults of Cluster Autoscaler's flags (CA config/flags/flags.go). It stops scaling while the number of
-// unready Nodes exceeds both bounds.
+// These are defaults of Cluster Autoscaler's flags (CA config/flags/flags.go). Cluster Autoscaler stops scaling while
+// the number of unready Nodes exceeds both values.
 const (
 	defaultUnready        = 3
 	defaultUnreadyPercent = 45
@@ -66,15 +66,16 @@ func (r *Report) refusesIDs(p process, provider string) {
 		"node, so it scales no group", provider)
 }
 
-// StopsScaling reports whether a Cluster Autoscaler scales no group. all is the number of the cluster's Nodes, and dead
-// is the number of its Nodes that are not Ready. most and percent are the values of its flags ok-total-unready-count
-// and max-total-unready-percentage (CA clusterstate/clusterstate.go, IsClusterHealthy).
+// StopsScaling reports whether a Cluster Autoscaler stops scaling all groups because too many Nodes are not Ready.
+// The parameter dead is the number of Nodes that are not Ready, and all is the number of all Nodes of the cluster.
+// The parameters most and percent are the values of the flags ok-total-unready-count and max-total-unready-percentage
+// (CA clusterstate/clusterstate.go, IsClusterHealthy).
 func StopsScaling(dead, all int, most, percent float64) bool {
 	return float64(dead) > most && float64(dead) > percent*float64(all)/100
 }
 
-// stopsWithUs adds a finding if the other Cluster Autoscaler stops scaling when no virtual node is Ready, for example
-// after the failure of a provider.
+// stopsWithUs adds a finding if the other cloud's Cluster Autoscaler would stop scaling when no virtual node is
+// Ready, for example after the failure of a provider.
 func (r *Report) stopsWithUs(p process, c *cluster) {
 	number := func(flag string, otherwise float64) float64 {
 		text, _ := p.flag(flag)

@@ -91,7 +91,7 @@ func (r *Report) offers(in Installation) {
 	}
 }
 
-// why returns the reasons of a decision against the offers, each once.
+// why returns the reasons for which the decision rejects offers, each reason once.
 func why(d choice.Decision) string {
 	reasons := map[string]bool{}
 	for _, v := range d.Assessments {
@@ -102,10 +102,11 @@ func why(d choice.Decision) string {
 	return strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
 }
 
-// observerBound bounds the age of the last complete round.
+// observerBound is the maximum age of the observer's last complete round. doctor reports an older round.
 const observerBound = 5 * time.Minute
 
-// clockBound bounds the difference between the clock of a worker and another clock that is not reported.
+// clockBound is the maximum difference between a worker's clock and another clock. doctor reports a larger
+// difference.
 const clockBound = 10 * time.Second
 
 // clocks checks the clock of the leading worker.
@@ -125,7 +126,7 @@ func (in Installation) clocks(r *Report) {
 	}
 }
 
-// observer checks the rounds of the observer that the leading worker has published.
+// observer checks the age of the observer's last complete round, which the leading worker has published.
 func (in Installation) observer(r *Report) {
 	o := in.Market.Findings.Observer
 	switch {
@@ -146,7 +147,7 @@ func (in Installation) observer(r *Report) {
 	}
 }
 
-// volumes reports the nodes that are not removed because of volumes on their provider.
+// volumes reports the nodes that are kept because of volumes on their provider.
 func (in Installation) volumes(r *Report) {
 	for _, k := range in.Market.Findings.Kept {
 		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s is kept, and costs money, because of "+
@@ -155,7 +156,7 @@ func (in Installation) volumes(r *Report) {
 	}
 }
 
-// pods reports pods that do not run on their virtual nodes. The leading worker publishes them.
+// pods reports the pods that do not run on their virtual nodes. The leading worker has published them.
 func (in Installation) pods(r *Report) {
 	for _, p := range in.Market.Findings.Pods {
 		if p.Overdue > 0 {

@@ -14,7 +14,7 @@ import (
 // Flag is a flag of Cluster Autoscaler that liqo-autoscaler needs or recommends.
 type Flag struct{ Name, Value, Why string }
 
-// Temporal holds the state that was read from Temporal. Err is the error of the read, or nil.
+// Temporal holds the state that was read from Temporal. Err is the error of reading it, or nil.
 type Temporal struct {
 	Err     error
 	Stuck   bool // Temporal answers, but cannot read its database
@@ -36,7 +36,7 @@ type Provider struct {
 	Life       account.Life
 }
 
-// Installation holds the input of the checks. Checks that need a nil field are omitted.
+// Installation holds the input of the checks. A check is omitted if the field that it needs is nil.
 type Installation struct {
 	// Kube connects to the consumer cluster.
 	Kube     kubernetes.Interface
@@ -45,8 +45,8 @@ type Installation struct {
 	Market     *market.Market
 	MarketNote string
 	Providers  []Provider
-	// Flags returns the flags that Cluster Autoscaler needs. provision is the time that the slowest group may need to
-	// create a node.
+	// Flags returns the flags that Cluster Autoscaler needs. Its parameter is the time that the slowest group may
+	// need to create a node.
 	Flags func(provision time.Duration) []Flag
 	// Skew is the time by which the API server's clock is ahead of this machine's clock.
 	Skew time.Duration

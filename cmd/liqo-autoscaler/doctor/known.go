@@ -1,6 +1,6 @@
 package doctor
 
-// Severity distinguishes faults that stop an installation from less serious faults.
+// Severity distinguishes faults that stop an installation from faults that only make it work less well.
 type Severity string
 
 // These are the severities.
@@ -9,10 +9,10 @@ const (
 	Warning Severity = "warning" // something works less well than it could
 )
 
-// ID names a kind of finding. It is stable, because scripts and docs/doctor.md use it.
+// ID identifies a type of finding. It is stable, because scripts and docs/doctor.md use it.
 type ID string
 
-// kind holds the severity and the remedy of all findings with an ID.
+// kind holds the severity and the remedy of all findings with one ID.
 type kind struct {
 	severity Severity
 	remedy   string
@@ -20,9 +20,10 @@ type kind struct {
 
 // kinds contains all possible findings. Each has a section in docs/doctor.md.
 var kinds = map[ID]kind{
-	"kubernetes-old":      {Error, "upgrade the cluster to Kubernetes 1.27 or later"},
-	"kubernetes-policies": {Warning, "upgrade to Kubernetes 1.30: until then the worker's account equals cluster-admin"},
-	"clock-skew":          {Warning, "synchronize the clocks of this machine and of the cluster's nodes (NTP)"},
+	"kubernetes-old": {Error, "upgrade the cluster to Kubernetes 1.27 or later"},
+	"kubernetes-policies": {Warning,
+		"upgrade to Kubernetes 1.30: before that the worker's account is equivalent to cluster-admin"},
+	"clock-skew": {Warning, "synchronize the clocks of this machine and of the cluster's nodes (NTP)"},
 
 	"liqo-missing":    {Error, "install Liqo in this cluster"},
 	"liqo-networking": {Error, "install Liqo with networking, or set network: {mode: none} on the offers"},
@@ -45,7 +46,7 @@ var kinds = map[ID]kind{
 		"kubectl describe of the claim shows why; temporal.bundled.persistence of the chart sets class and access mode"},
 	"versions-differ": {Warning, "after an upgrade, run the same image as server and worker"},
 	"worker-policies": {Error,
-		"install the chart with rbac.policies; until then the worker's account equals cluster-admin"},
+		"install the chart with rbac.policies; without them the worker's account is equivalent to cluster-admin"},
 	"worker-rights": {Error, "install the chart with rbac.create, or grant the permissions in templates/worker-rbac.yaml"},
 
 	"autoscaler-missing": {Warning,

@@ -16,7 +16,8 @@ var (
 	policyKubernetes = version.MustParseGeneric("1.30.0")
 )
 
-// maxSkew bounds the difference between clocks that is not reported: Temporal and offers follow their own clocks.
+// maxSkew is the maximum difference between the clocks of the API server and of this machine. doctor reports a larger
+// difference, because Temporal and the offers contain times that were measured with other clocks.
 const maxSkew = 30 * time.Second
 
 func (r *Report) kubernetes(in Installation, c *cluster) {

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// otherHubs reports the Nodes of hubs for which no worker runs in this cluster, for example after the hub was renamed.
-// No process releases these Nodes, and they continue to cost money.
+// otherHubs reports the Nodes of hubs for which no worker runs in this cluster, for example after the hub was
+// renamed. No process removes these Nodes, so they continue to cost money.
 func (r *Report) otherHubs(c *cluster) {
 	if !c.deployments || len(c.workers) == 0 { // workers may run outside of the cluster
 		return
@@ -37,7 +37,7 @@ func (r *Report) otherHubs(c *cluster) {
 	}
 }
 
-// nodes compares each Ready Node with the template of its group that Cluster Autoscaler received.
+// nodes compares each Ready Node with the template that Cluster Autoscaler received for the Node's group.
 func (r *Report) nodes(in Installation, c *cluster) {
 	if in.Temporal == nil || len(c.nodes) == 0 {
 		return

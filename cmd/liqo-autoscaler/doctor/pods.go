@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 )
 
-// podsRead bounds the pending pods that are examined.
+// podsRead is the maximum number of pending pods that are examined.
 const podsRead = 500
 
 // rejected reports pods that tolerate the taint of virtual nodes although their namespace is not offloaded. Cluster

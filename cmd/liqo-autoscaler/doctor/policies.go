@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// PolicedKinds are the resources that the chart's admission policies for a worker's account must cover. A test compares
-// them with the chart. A worker with the microVM backend has only the policy for nodes.
+// PolicedKinds are the resources that the chart's admission policies must cover for a worker's account. A test
+// compares them with the chart. For a worker with the microVM backend, the chart has only the policy for nodes.
 var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindings", "virtualnodes", "identities",
 	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
 	"gatewayservers", "publickeies"}
 
 // policies checks that the admission policies for the workers' accounts, and for the accounts of consumers in this
-// cluster, are in effect. An account without its policies can make itself cluster-admin.
+// cluster, are in effect. An account whose policies are missing can make itself cluster-admin.
 func (r *Report) policies(ctx context.Context, c *cluster) {
 	if c.version == nil || c.version.LessThan(policyKubernetes) {
 		return
@@ -49,11 +49,11 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 	}
 }
 
-// consumerPolicies reports the consumers for which policies of provider-access are not in effect.
+// consumerPolicies reports the consumers for which a policy of provider-access is not in effect.
 func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	for _, id := range consumers {
 		lacking := slices.DeleteFunc(provider.PolicyNames(id), func(name string) bool {
-			// With --pod-security privileged, provider-access does not print these two policies.
+			// With --pod-security privileged, provider-access does not print the policies with these two suffixes.
 			return denies[name] || strings.HasSuffix(name, "-pods") || strings.HasSuffix(name, "-services")
 		})
 		r.examined("admission policies of consumer %s", id)
@@ -64,7 +64,7 @@ func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	}
 }
 
-// workerPolicies reports the resources in PolicedKinds that no effective policy covers for a worker's account.
+// workerPolicies reports the resources in PolicedKinds for which no policy is in effect for a worker's account.
 func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool) {
 	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.namespace,
 		p.pod.ServiceAccountName)
@@ -94,7 +94,8 @@ func (r *Report) consumers(ctx context.Context, c *cluster) (ids []string) {
 	return ids
 }
 
-// coveredBy returns the resources of the effective policies that apply to the account.
+// coveredBy returns the resources that the policies for the account cover. It considers only policies that are in
+// effect.
 func coveredBy(policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool, user string) map[string]bool {
 	covered := map[string]bool{}
 	for _, policy := range policies {

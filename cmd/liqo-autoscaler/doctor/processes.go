@@ -45,8 +45,8 @@ func (r *Report) ready(p process, id ID) {
 	}
 }
 
-// claims reports the PersistentVolumeClaims of a StatefulSet's first pod that have no volume, because the pod does not
-// start without a volume.
+// claims reports the PersistentVolumeClaims of a StatefulSet's first pod that have not received a volume yet. The pod
+// does not start before its claims have volumes.
 func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) {
 	for _, template := range s.Spec.VolumeClaimTemplates {
 		name := template.Name + "-" + s.Name + "-0"
@@ -68,10 +68,10 @@ func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) 
 	}
 }
 
-// Right is a permission.
+// Right is a permission: a verb on a resource.
 type Right struct{ Verb, Group, Resource string }
 
-// WorkerRights is a sample of the permissions that a worker needs. It detects a missing or outdated role. A test
+// WorkerRights is a sample of the permissions that a worker needs, to detect a missing or outdated role. A test
 // compares it with the role in the chart.
 var WorkerRights = []Right{
 	{"list", "", "nodes"}, {"patch", "", "nodes"}, {"delete", "", "nodes"}, {"create", "", "pods/eviction"},

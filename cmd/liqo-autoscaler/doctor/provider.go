@@ -23,7 +23,7 @@ var providerRights = []Right{
 	{"create", "", "secrets"}, {"create", "networking.liqo.io", "configurations"},
 }
 
-// provider checks a provider. If consumer is not nil, it also checks that both clusters fit together.
+// provider checks a provider. If consumer is not nil, it also checks that the provider and the consumer can peer.
 func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, now time.Time) {
 	where := "provider " + p.Name
 	if late := p.Life.Late(); !late.IsZero() && now.After(late) {
@@ -60,8 +60,8 @@ func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, no
 	r.providerMay(ctx, p, where)
 }
 
-// versions checks the versions of Liqo on both sides. It looks for Liqo on the provider in the namespace in which Liqo
-// runs on the consumer.
+// versions checks the versions of Liqo on the consumer and on the provider. It searches for Liqo on the provider in
+// the namespace in which Liqo runs on the consumer.
 func (r *Report) versions(ctx context.Context, p Provider, here *appsv1.Deployment, where string) {
 	there, err := p.Kube.AppsV1().Deployments(here.Namespace).Get(ctx, liqoversion.Deployment, metav1.GetOptions{})
 	if r.skipped("the version of Liqo at "+where, err) {

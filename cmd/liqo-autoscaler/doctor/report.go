@@ -22,7 +22,8 @@ type Finding struct {
 	Docs string `json:"docs"`
 }
 
-// Report contains the findings. NotExamined lists the objects that could not be read and therefore were not checked.
+// Report contains the findings. NotExamined lists the objects that no check has examined, because they could not be
+// read.
 type Report struct {
 	Findings    []Finding `json:"findings"`
 	Examined    []string  `json:"examined"`
@@ -37,7 +38,7 @@ func (r *Report) Failed() bool {
 func (r *Report) add(id ID, where, format string, args ...any) {
 	i, ok := kinds[id]
 	if !ok {
-		panic("no such finding: " + id) // a test uses all ids
+		panic("no such finding: " + id) // the id is wrong; a test uses all ids
 	}
 	r.Findings = append(r.Findings, Finding{ID: id, Severity: i.severity, Where: where, Remedy: i.remedy,
 		Message: fmt.Sprintf(format, args...), Docs: cli.Page("docs/doctor.md#" + string(id))})

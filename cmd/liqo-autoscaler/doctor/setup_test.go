@@ -25,7 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// setup is an installation by the chart before the doctor examines it.
+// setup describes an installation that the chart has made. A test changes it before the doctor examines it.
 type setup struct {
 	in                             doctor.Installation
 	server, worker, autoscaler     *appsv1.Deployment
@@ -42,9 +42,9 @@ type setup struct {
 	clientNames                    []string
 	serverLasts, clientLasts       time.Duration
 	otherAuthority                 bool
-	caLoop                         time.Duration                // end of Cluster Autoscaler's last loop, from now
+	caLoop                         time.Duration                // end of Cluster Autoscaler's last loop, minus now
 	policed                        []string                     // kinds for which a policy restricts the worker's account
-	enforced                       admissionv1.ValidationAction // actions of the policies' binding
+	enforced                       admissionv1.ValidationAction // validationActions of the policies' binding
 	consumer                       string                       // a consumer that has an account here and no policies
 }
 
@@ -66,8 +66,8 @@ func deployment(name, image string, args ...string) *appsv1.Deployment {
 	}
 }
 
-// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does. It puts the StatefulSet and
-// its PersistentVolumeClaim into s.more.
+// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does. s.more then contains the
+// StatefulSet and its PersistentVolumeClaim.
 func (s *setup) bundle() {
 	class := "fast"
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: "la"},
@@ -127,7 +127,7 @@ func healthy() *setup {
 
 const day = 24 * time.Hour
 
-// examine writes the certificates and runs the examination.
+// examine writes the certificates into the Secrets, and runs the examination.
 func (s *setup) examine(t *testing.T) *doctor.Report {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
@@ -185,7 +185,7 @@ func issue(t *testing.T, by *testkit.Certificate, names []string, lasts time.Dur
 	}).PEM()
 }
 
-// cluster returns a cluster that serves these APIs. It allows each request except the forbidden ones.
+// cluster returns a cluster that serves these APIs. It allows all requests except those to the forbidden resources.
 func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
 	kube := fake.NewClientset(objects...)
 	d := kube.Discovery().(*fakediscovery.FakeDiscovery)
@@ -206,7 +206,7 @@ func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
 	return kube
 }
 
-// failing returns a cluster whose API server answers with an error.
+// failing returns a cluster whose API server answers each request with an error.
 func failing(err error) *fake.Clientset {
 	kube := fake.NewClientset()
 	kube.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, err })

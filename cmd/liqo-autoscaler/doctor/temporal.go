@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// oldestTemporal is the oldest version of the Temporal server that the tests use.
+// oldestTemporal is the oldest version of the Temporal server with which the tests run.
 var oldestTemporal = version.MustParseGeneric("1.29.0")
 
 func (r *Report) temporal(t Temporal) {

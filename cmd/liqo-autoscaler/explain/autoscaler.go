@@ -24,7 +24,7 @@ type caGroup struct {
 	} `json:"scaleUp"`
 }
 
-// backoff returns the reason for which CA backs off from the group, or "" when it does not.
+// backoff returns the reason for which CA backs off from the group, or "" if CA does not back off.
 func (g caGroup) backoff() string {
 	if g.ScaleUp.Status != "Backoff" {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Choices contains the last choices of providers by a node group, oldest first.
+// Choices contains a node group's last choices of providers, the oldest choice first.
 type Choices struct {
 	Group string `json:"group"`
-	// Since is the time of the first decision, or zero without decisions.
+	// Since is the time of the first choice, or zero without choices.
 	Since   time.Time      `json:"since,omitzero"`
 	Choices []fleet.Choice `json:"choices"`
 }
 
-// OfGroup returns the decisions that a group has published.
+// OfGroup returns the choices that a group has published.
 func OfGroup(group string, choices []fleet.Choice) Choices {
 	c := Choices{Group: group, Choices: choices}
 	if len(choices) > 0 {
@@ -25,7 +25,7 @@ func OfGroup(group string, choices []fleet.Choice) Choices {
 	return c
 }
 
-// Text prints the decisions as text.
+// Text prints the choices as text.
 func (c Choices) Text(out io.Writer) error {
 	var t page
 	if len(c.Choices) == 0 {

@@ -13,8 +13,9 @@ import (
 )
 
 // differing returns the Nodes of a group that differ from its template. While a group has Nodes, Cluster Autoscaler
-// uses one of these Nodes as the group's shape instead of the template. So a pod that does not fit on that Node gets no
-// new node, even if it fits the template. misfit names the first Node on which the pod does not fit, or is "".
+// takes the shape of a new node from one of these Nodes, and not from the template. If the pod does not fit on this
+// Node, it gets no new node, even if it fits the template. The result misfit describes the first of the returned
+// Nodes on which the pod does not fit, or is "".
 func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 	for n := range w.Nodes {
 		node := &w.Nodes[n]
@@ -38,7 +39,8 @@ func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 	return nodes, misfit
 }
 
-// applyDiffering returns the differences between a Ready Node of the group and the group's template.
+// differs describes the differences between a Ready Node of the group and the group's template. It returns "" if the
+// Node and the template are equal. It also returns "" for a Node that is not Ready or belongs to another group.
 func differs(node *corev1.Node, spec fleet.GroupSpec) string {
 	group, _, ours := fleet.ParseInstanceID(node.Spec.ProviderID)
 	_, ready := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)

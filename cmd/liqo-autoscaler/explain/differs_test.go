@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// ready returns a Ready Node of the group std that equals its template.
+// ready returns a Ready Node that equals the template of the group std, but also has these taints.
 func ready(w explain.World, taints ...corev1.Taint) corev1.Node {
 	node := template.Of(w.Groups[0].Spec.InstanceSpec)
 	node.Name, node.Spec.ProviderID = "lca-std-a-1-1", "liqo://std/std-a-1"
@@ -20,8 +20,8 @@ func ready(w explain.World, taints ...corev1.Taint) corev1.Node {
 	return *node
 }
 
-// A person has tainted one virtual node. Cluster Autoscaler derives the group's template from this Node, so the group
-// stops growing.
+// A person has tainted a virtual node. Cluster Autoscaler takes the shape of the group from this Node, so the group
+// stops growing. explain shows the taint as the reason.
 func TestTaintSetByAPersonIsExplained(t *testing.T) {
 	tainted := corev1.Taint{Key: "maintenance", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	passing := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
@@ -57,7 +57,7 @@ func TestTaintSetByAPersonIsExplained(t *testing.T) {
 	require.Empty(t, explain.OfPod(w).Groups[0].Differing)
 }
 
-// Without access to the Nodes, the page shows the differing Nodes that the worker has found.
+// The user has no access to the Nodes. The page then shows the differing Nodes that the worker has found.
 func TestDifferencesFoundByTheWorkerAreShown(t *testing.T) {
 	w := world()
 	w.Market.Findings.Nodes = []market.DifferentNode{{Node: "n", Group: "std", Differs: "cpu is 1 instead of 2"},

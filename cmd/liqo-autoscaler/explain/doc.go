@@ -1,3 +1,3 @@
-// Package explain explains why a pending pod has no node, and the state of an instance. The callers read its input. It
-// makes no requests itself.
+// Package explain explains why a pending pod has no node, and the state of an instance. It makes no requests: its
+// callers read the input.
 package explain

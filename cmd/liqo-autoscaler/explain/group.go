@@ -40,7 +40,7 @@ type Group struct {
 	codes []fleet.Code
 }
 
-// Coming is an instance that is being created.
+// Coming is an instance that is being created, in the output.
 type Coming struct {
 	Instance string      `json:"instance"`
 	Phase    fleet.Phase `json:"phase"`
@@ -81,7 +81,8 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 
 const volumesField = "spec.volumes"
 
-// volumes returns a misfit for each claim of the pod whose volume cannot be used on every node of the group.
+// volumes returns a misfit for each volume of the pod that some nodes of the group cannot use. The misfit names the
+// volume's claim.
 func (w World) volumes(spec fleet.GroupSpec) (misfits []fit.Misfit) {
 	node := template.Of(spec.InstanceSpec)
 	if spec.Provider != "" {
@@ -124,8 +125,8 @@ func (g *Group) instances(w World, s fleet.Snapshot) {
 	}
 }
 
-// offers sets the assessments of each offer for the group. It returns the number of nodes of the group that fit on the
-// offers, or -1 when it is unknown.
+// offers assesses each offer for the group, and stores the assessments in g. It returns the number of the group's
+// nodes for which the offers have capacity, or -1 if this is unknown.
 func (w World) offers(g *Group, s fleet.Snapshot) int {
 	if w.Market == nil {
 		return -1
@@ -167,8 +168,8 @@ func (g *Group) decide(s fleet.Snapshot, ca caGroup, room int, b money.Balance) 
 	return NotRequestedYet, "the pod fits and the group may grow; Cluster Autoscaler has not requested a node yet"
 }
 
-// hint returns a remedy for a pod that lacks Liqo's toleration, or selects a label that only some offers have. It
-// returns "" if it knows none.
+// hint returns a remedy for a pod that lacks Liqo's toleration, and for a pod whose node selector requires a label
+// that only some offers have. Otherwise it returns "".
 func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
@@ -188,8 +189,8 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	return ""
 }
 
-// applyTogether replaces the group's reason and message for pods that Cluster Autoscaler provisions all together or not
-// at all. room is the number of nodes that fit on the offers, or -1 when it is unknown.
+// applyTogether replaces the group's reason and message for pods that Cluster Autoscaler provisions all together or
+// not at all. The parameter room is the number of nodes for which the offers have capacity, or -1 if this is unknown.
 func (g *Group) applyTogether(w World, s fleet.Snapshot, room int) {
 	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
 		return
@@ -208,8 +209,8 @@ func (g *Group) applyTogether(w World, s fleet.Snapshot, room int) {
 		"in groups that it balances; free capacity of existing nodes is not counted"
 }
 
-// applyDiffering replaces the group's reason and message when the pod does not fit on a Node of the group that differs
-// from the template.
+// applyDiffering replaces the group's reason and message if one of the group's Nodes differs from the template, and
+// the pod does not fit on this Node.
 func (g *Group) applyDiffering(w World, spec fleet.GroupSpec) {
 	var misfit string
 	if g.Differing, misfit = w.differing(spec); misfit != "" && g.Reason == NotRequestedYet {

@@ -13,7 +13,7 @@ import (
 type Instance struct {
 	Name  string `json:"name"`
 	Group string `json:"group,omitempty"`
-	// Phase is Released when the group no longer lists it.
+	// Phase is Released when the group no longer lists the instance.
 	Phase    fleet.Phase    `json:"phase"`
 	Since    time.Time      `json:"since,omitzero"`
 	Provider string         `json:"provider,omitempty"`
@@ -28,7 +28,7 @@ type Instance struct {
 	// pods.
 	TriggeredBy  []Trigger `json:"triggeredBy,omitempty"`
 	MoreTriggers int       `json:"moreTriggers,omitempty"`
-	// Notes name the inputs that could not be read and therefore were not considered.
+	// Notes name the inputs that could not be read. The explanation does not consider them.
 	Notes []string `json:"notes,omitempty"`
 	// DataFrom is the time of the oldest record. Older records may be missing, because Temporal deletes the histories of
 	// closed workflows after the retention period.
@@ -36,8 +36,8 @@ type Instance struct {
 	Records  []Record  `json:"records"`
 }
 
-// OfInstance combines the group's view of an instance with the records of its workflows. view is nil when no group
-// lists the instance any longer.
+// OfInstance combines an instance's entry in its group's snapshot with the records of the instance's workflows. The
+// parameter view is nil if no group lists the instance any longer.
 func OfInstance(name, group string, view *fleet.InstanceView, waits string, records []Record) Instance {
 	i := Instance{Name: name, Group: group, Phase: fleet.Released, Waits: waits, Records: slices.Clone(records)}
 	if v := view; v != nil {

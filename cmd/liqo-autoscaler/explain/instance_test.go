@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// recorded returns the history of a workflow that a Temporal dev server recorded, see `make histories`.
+// recorded reads the history of a workflow from a file. A Temporal dev server has recorded it, see `make histories`.
 func recorded(t *testing.T, file string) []*history.HistoryEvent {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "workflows", "testdata", "histories", file))
@@ -42,7 +42,7 @@ func sayings(records []explain.Record) (all []said) {
 	return all
 }
 
-// A provider refuses the node, and the next provider creates it.
+// A provider refuses the node, and the next provider creates it. The records show both attempts.
 func TestRecordsShowAFailover(t *testing.T) {
 	records := explain.Records("scale-out/x", recorded(t, "refused/ScaleOut-1.json"))
 	var first, second string
@@ -63,7 +63,7 @@ func TestRecordsShowAFailover(t *testing.T) {
 	require.False(t, records[1].At.IsZero())
 }
 
-// A record that cannot be decoded is left out, and the other records are shown.
+// A record that cannot be decoded is omitted. The other records are shown.
 func TestUnreadableRecordIsLeftOut(t *testing.T) {
 	events := recorded(t, "refused/ScaleOut-1.json")
 	for _, e := range events {

@@ -11,8 +11,8 @@ import (
 // LiqoToleration is the toleration that Liqo's webhook adds to the pods of an offloaded namespace.
 var LiqoToleration = corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists}
 
-// consumes lists the annotations by which a pod uses the capacity of a ProvisioningRequest, the newer annotation first
-// (CA processors/provreq/pods_filter.go).
+// consumes contains the annotations by which a pod uses the capacity of a ProvisioningRequest, the newer annotation
+// first (CA processors/provreq/pods_filter.go).
 var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request",
 	"cluster-autoscaler.kubernetes.io/consume-provisioning-request"}
 
@@ -32,8 +32,8 @@ func ToleratesVirtualNodes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
 }
 
-// neverRequested returns a reason for which Cluster Autoscaler requests no node for the pod, independently of the pod's
-// requests. It returns "" when Cluster Autoscaler may request a node.
+// neverRequested returns a reason for which Cluster Autoscaler requests no node for the pod, independently of the
+// pod's requests. It returns "" if Cluster Autoscaler may request one.
 func (w World) neverRequested() string {
 	owner := metav1.GetControllerOf(w.Pod)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// planned returns the test's world with its pod from a manifest. Cluster Autoscaler receives the pod in the given way.
+// planned returns the world of this test, but its pod comes from a manifest. The parameter way is how Cluster
+// Autoscaler obtains the pod.
 func planned(way explain.Way, together int) explain.World {
 	w := world()
 	w.Namespace, w.Pod.Status.Conditions[0].Message = nil, ""
@@ -22,8 +23,8 @@ func planned(way explain.Way, together int) explain.World {
 	return w
 }
 
-// Cluster Autoscaler creates this pod only in its memory, so the pod lacks Liqo's toleration. The page names the
-// reason, the toleration to add, and the verdict with this toleration.
+// Cluster Autoscaler creates this pod only in its memory, so Liqo's webhook does not add its toleration. The page
+// names this reason and the toleration to add, and also explains the pod as if it had the toleration.
 func TestPodThatPassesNoWebhookLacksTheToleration(t *testing.T) {
 	w := planned(explain.InMemory, 0)
 	w.Pod.Spec.Tolerations = nil
@@ -53,7 +54,7 @@ node group std: NoGroupFits, target size 1 of 5
 	require.Empty(t, p.Assumed)
 }
 
-// The API server would create this pod, so the webhook adds the toleration. The page states this assumption.
+// The API server would create this pod, so Liqo's webhook would add the toleration. The page states this assumption.
 func TestPodThatPassesTheWebhookHasTheToleration(t *testing.T) {
 	w := planned(explain.Created, 0)
 	w.Planned.Object = ""
@@ -64,7 +65,8 @@ func TestPodThatPassesTheWebhookHasTheToleration(t *testing.T) {
 		"toleration of virtual nodes to the pod\n")
 }
 
-// Cluster Autoscaler provisions all pods of a ProvisioningRequest or none. Two pods of 1 CPU fit on a node of 2 CPUs.
+// Cluster Autoscaler provisions either all pods of a ProvisioningRequest or none. The page compares the number of
+// nodes that they need with the number by which the group may grow. Two pods of 1 CPU fit on a node of 2 CPUs.
 func TestProvisioningRequestIsProvisionedAsAWhole(t *testing.T) {
 	const may = "the group may grow by "
 	for says, tc := range map[string]struct {
@@ -91,8 +93,8 @@ func TestProvisioningRequestIsProvisionedAsAWhole(t *testing.T) {
 	}
 }
 
-// Cluster Autoscaler requests no node for the pods of a DaemonSet, for pods that consume a ProvisioningRequest, and for
-// a provisioning class that only checks the capacity.
+// Cluster Autoscaler requests no node for the pods of a DaemonSet, for pods that consume a ProvisioningRequest, and
+// for a provisioning class that only checks the capacity. The page gives the reason in each case.
 func TestPodsWithoutARequestAreExplained(t *testing.T) {
 	w := world()
 	w.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}

@@ -16,7 +16,7 @@ const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 // Pod is the output document that explains why a pod has no node, or why it does not run on its node.
 type Pod struct {
 	Pod string `json:"pod"`
-	// Object names the object of a manifest that contains the pod.
+	// Object names the object of a manifest from which the pod comes.
 	Object  string `json:"object,omitempty"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
@@ -35,7 +35,7 @@ type Pod struct {
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
 	LastEvent         string  `json:"lastEvent,omitempty"`
 	Groups            []Group `json:"groups,omitempty"`
-	// Notes name the inputs that could not be read, and so were not considered.
+	// Notes name the inputs that could not be read. The explanation does not consider them.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -101,7 +101,8 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// reasonBeforeGroups returns the reason for which no node group is considered for the pod, or "" without such a reason.
+// reasonBeforeGroups returns a reason for which the pod gets no node, independently of the groups. It returns "" if
+// no such reason exists.
 func reasonBeforeGroups(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -135,7 +136,7 @@ func notOffloaded(pod *corev1.Pod) string {
 		", and then create the pod again"
 }
 
-// bestReason returns the best reason among the groups, and its message.
+// bestReason returns the best reason of all groups according to the variable order, and the message of this reason.
 func bestReason(groups []Group) (Reason, string) {
 	for _, v := range order {
 		for _, g := range groups {
@@ -160,7 +161,7 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// withoutWebhook explains a pod that fits on no node only because it lacks the toleration of virtual nodes.
+// withoutWebhook explains a pod that does not fit on any node, but would fit with the toleration of virtual nodes.
 func (p *Pod) withoutWebhook(w World) {
 	if w.Planned == nil || w.Planned.Way == Created || p.Reason != NoGroupFits || ToleratesVirtualNodes(w.Pod) {
 		return

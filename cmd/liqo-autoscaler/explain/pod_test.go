@@ -25,7 +25,8 @@ func list(cpu, memory string) corev1.ResourceList {
 		"pods": resource.MustParse("110")}
 }
 
-// world returns one pod that fits, in an offloaded namespace, and the group "std" with room for nodes on milan.
+// world returns a pod that fits, in an offloaded namespace, and the group "std". The provider milan has capacity for
+// nodes of this group.
 func world() explain.World {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
@@ -57,7 +58,7 @@ func status(scaleUp string, max int) string {
 		"  health: {status: Healthy, maxSize: %d}\n  scaleUp: %s\n", max, scaleUp)
 }
 
-// `status` and `explain` list the same reasons for which a group does not grow.
+// `status` and `explain` show the same reasons for which a group does not grow.
 func TestEachConditionStopsItsGroup(t *testing.T) {
 	for reason, change := range map[explain.Reason]func(*fleet.Snapshot){
 		explain.Retired: func(s *fleet.Snapshot) {
@@ -113,7 +114,8 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			w.Groups[0].Cost = money.Cost{Currency: "USD", Since: w.Now, At: w.Now,
 				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(1.5)}}}
 			w.Market.Offers[0].Price = 1
-		}, explain.SpendingLimit, "spending.hourly.hard is 2 USD, what runs costs 1.5 an hour, and 1 more is asked for"},
+		}, explain.SpendingLimit, "spending.hourly.hard is 2 USD, the running nodes cost 1.5 an hour, and 1 more is " +
+			"requested"},
 		"spent in a month": {func(w *explain.World) {
 			hard := 30.0
 			w.Groups[0].Spec.Spending = &money.Spending{Monthly: money.SpendingLimit{Hard: &hard}}
@@ -193,7 +195,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 	}
 }
 
-// The page lists the Events of other components after the verdict, and names the sources that cannot be read.
+// The page lists the Events of other components after its own verdict. It names the sources that could not be read.
 func TestEventsOfOtherComponentsAreShown(t *testing.T) {
 	w := world()
 	from := func(component, reason, message string, at int64) corev1.Event {
@@ -223,7 +225,8 @@ not considered: namespace shop: forbidden
 `, text.String())
 }
 
-// The page explains the code of each shown failure once. It leaves out the codes that only CA uses.
+// The page explains the code of each failure that it shows. It explains each code only once. It does not explain
+// codes that only CA uses.
 func TestPodsPageExplainsEachCodeOnce(t *testing.T) {
 	failed := func(code fleet.Code) fleet.InstanceView {
 		return fleet.InstanceView{Name: "std-a-1", Phase: fleet.Failed, Failure: fleet.NewFailure(code, "", "", "no")}
@@ -245,8 +248,8 @@ func TestPodsPageExplainsEachCodeOnce(t *testing.T) {
 	}
 }
 
-// For a group with a selection, the page shows the score and its parts, with the number of the group's nodes on each
-// provider.
+// If a group has a selection, the page shows the score of an offer and the parts of the score. It also shows how many
+// nodes the group has on each provider.
 func TestScoreOfAnOfferIsShown(t *testing.T) {
 	w := world()
 	w.Groups[0].Spec.Selection = &fleet.Selection{Price: 1, Warm: 0.5, Latency: 1, Spread: 1}
@@ -258,8 +261,8 @@ func TestScoreOfAnOfferIsShown(t *testing.T) {
 		"offer of milan: fits at price 0 USD, score 2.5: latency 0.5, price 1, spread 0.5, warm 0.5\n")
 }
 
-// A pod has a virtual node and does not run there. The page shows the verdict, the node's provider, and the provider's
-// last Event. The condition PodScheduled in the pod's status comes from the provider.
+// A pod is scheduled on a virtual node and does not run there. The page shows the verdict, the provider of the node,
+// and the last Event from the provider. The pod's condition PodScheduled has been copied from the provider.
 func TestWhyAPodDoesNotRunOnItsNode(t *testing.T) {
 	w := world()
 	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Attempt: 2, Provider: "milan"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Record is one event in the life of an instance, from the history of its scale-out or scale-in workflow.
+// Record is one event of an instance, from the history of its scale-out or scale-in workflow.
 type Record struct {
 	At       time.Time `json:"at"`
 	Workflow string    `json:"workflow"`
@@ -81,14 +81,15 @@ func (r *reader) read(e *history.HistoryEvent) {
 	}
 }
 
-// done maps the activities whose completion is recorded to the texts of the records.
+// done contains the texts of the records about completed activities, by the names of the activities.
 var done = map[string]string{
 	activities.NameJoin:   "the node is Ready",
 	activities.NameDrain:  "the node is drained",
 	activities.NameReturn: "the slice is returned",
 }
 
-// ends maps the events that end a run to the texts of the records.
+// ends contains the texts of the records about events that end a run, or request its end. The keys are the types of
+// the events.
 var ends = map[enums.EventType]string{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancelled it",
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "completed",

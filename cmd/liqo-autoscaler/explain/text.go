@@ -25,7 +25,7 @@ func (p *page) to(out io.Writer) error {
 	return err
 }
 
-// notes adds a line for each input that was not considered.
+// notes adds a line for each input that the explanation does not consider.
 func (p *page) notes(all []string) {
 	for _, note := range all {
 		p.line(0, "not considered: %s", note)

@@ -15,19 +15,21 @@ import (
 // requested the nodes (CA processors/status/eventing_scale_up_processor.go).
 const ReasonTriggered = "TriggeredScaleUp"
 
-// These constants bound the time between the booking of an instance and Cluster Autoscaler's event about it. The clocks
-// may differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
+// The booking of an instance is the time at which its group accepts the request. These constants limit the time
+// between the booking and Cluster Autoscaler's event about the request. The event may seem to be earlier than the
+// booking, because the clocks may differ. The event may be late, because Cluster Autoscaler requests nodes of several
+// groups before it writes events.
 const (
 	triggeredBefore = 30 * time.Second
 	triggeredAfter  = 90 * time.Second
 )
 
-// maxTriggers is the maximum number of listed pods.
+// maxTriggers is the maximum number of pods that are listed.
 const maxTriggers = 5
 
-// Triggered adds the pods for which Cluster Autoscaler requested the instance. An event names only groups, so Triggered
-// adds all pods for which CA requested nodes of the group around the booking of the instance. If two requests follow
-// each other shortly, the pods of both are listed for both.
+// Triggered adds the pods for which Cluster Autoscaler requested the instance. An event names a group and no
+// instance. So Triggered adds all pods for which CA requested nodes of the group at about the time of the instance's
+// booking. If CA requested nodes of the group twice at about this time, the pods of both requests are listed.
 func (i *Instance) Triggered(events []corev1.Event) {
 	group, booked, ok := booking(i.Name)
 	if !ok {
@@ -50,7 +52,7 @@ func (i *Instance) Triggered(events []corev1.Event) {
 	i.TriggeredBy, i.MoreTriggers = all[:min(len(all), maxTriggers)], max(len(all)-maxTriggers, 0)
 }
 
-// booking parses an instance's name and returns its node group and its booking time.
+// booking returns the node group and the booking time that an instance's name contains.
 func booking(instance string) (group string, at time.Time, ok bool) {
 	group = fleet.GroupOfKey(instance)
 	epoch, _, ok := fleet.ParseInstanceName(group, instance)

@@ -16,14 +16,16 @@ import (
 
 var bookedAt = time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// triggered returns the Event of a pod at this time after the booking.
+// triggered returns the Event of a pod. The parameter after is the time between the booking of the instance and this
+// Event.
 func triggered(pod string, after time.Duration, groups string) corev1.Event {
 	return corev1.Event{Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [" + groups + "]",
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: pod},
 		FirstTimestamp: metav1.NewTime(bookedAt.Add(after)), LastTimestamp: metav1.NewTime(bookedAt.Add(after))}
 }
 
-// The page lists the pods whose Events name the instance's group at the time of the booking.
+// The page lists the pods whose Events name the instance's group and were written at about the booking time of the
+// instance.
 func TestPodsThatTriggeredTheScaleOutAreListed(t *testing.T) {
 	const both = "{burst-a 0->2 (max: 10)} {burst 1->2 (max: 5)}"
 	again, other, late := triggered("again", -time.Hour, both), triggered("node", 0, both), triggered("new", 0, both)

@@ -18,9 +18,9 @@ func boundTo(label, value string) explain.Claim {
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: required}}}}
 }
 
-// The volume of a StatefulSet's pod is on a provider. A group over several providers has no template with Liqo's label
-// of that provider, so Cluster Autoscaler never requests a node for the pod. The same applies to a volume of this
-// cluster.
+// A pod of a StatefulSet has a volume on a provider. The template of a group that uses several providers does not
+// have the label of this provider, so Cluster Autoscaler never requests a node for the pod. The same applies if the
+// volume is on this cluster. The page explains both.
 func TestVolumeThatNoTemplateMatchesIsExplained(t *testing.T) {
 	w := world()
 	w.Claims = []explain.Claim{boundTo("liqo.io/remote-cluster-id", "milan")}

@@ -41,11 +41,11 @@ type Claim struct {
 	Volume *corev1.PersistentVolume
 }
 
-// Reason names the reason for which a pod has no node, or for which a group provides no node for the pod.
+// Reason states, in one word, why a pod has no node, or why a group provides no node for the pod.
 type Reason string
 
-// These are the reasons for a pod without a node. The reasons from OnItsWay on also apply to node groups, the best one
-// first. A pod that has a node has a reason of package boundpod.
+// These are the reasons for a pod without a node. The reasons from OnItsWay on also apply to node groups. A pod that
+// has a node, but does not run, has a verdict of package boundpod as its reason.
 const (
 	Scheduled       Reason = "Scheduled"              // the pod has a node, and package boundpod finds no fault
 	Finished        Reason = "Finished"               // the pod has ended
@@ -57,9 +57,9 @@ const (
 	OnItsWay        Reason = "OnItsWay"               // a node that fits is being created
 	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, but CA has not requested a node yet
 	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler backs off from the group after a failure
-	NodesDiffer     Reason = "NodesDiffer"            // a Node that Cluster Autoscaler uses as the group's shape differs
+	NodesDiffer     Reason = "NodesDiffer"            // CA takes the group's shape from a Node that differs
 	NoOffer         Reason = "NoOffer"                // no offer has capacity for a node of the group now
-	AtMax           Reason = fleet.BlockAtMax         // max, or the limits of all groups, are reached
+	AtMax           Reason = fleet.BlockAtMax         // max, or the limits for all groups together, are reached
 	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
 	Paused          Reason = fleet.BlockPaused        // an operator has paused the group
 	Retired         Reason = fleet.BlockRetired       // the group is not configured any more
@@ -68,7 +68,7 @@ const (
 	NotConfigured   Reason = "NotConfigured"          // the group has no spec yet
 )
 
-// order lists the reasons of groups, best first.
+// order contains the reasons of groups, ordered from the best to the worst.
 var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
 	BuildFails, Retired, NoGroupFits, NotConfigured}
 
@@ -78,17 +78,17 @@ type Planned struct {
 	// Object names the object that contains the pod, as in "Deployment shop/web".
 	Object string
 	Way    Way
-	// Together is the number of such pods that Cluster Autoscaler provisions together or not at all; 0 when it considers
+	// Together is the number of pods that Cluster Autoscaler provisions all together or not at all; 0 if it considers
 	// each pod alone.
 	Together int
-	// Never is the reason for which Cluster Autoscaler requests no node for such pods, or "" when it does.
+	// Never is the reason for which Cluster Autoscaler requests no node for such pods, or "" if it may request nodes.
 	Never string
 }
 
-// Way is the way in which Cluster Autoscaler gets the pod. It decides whether the pod passes Liqo's webhook.
+// Way is the way in which Cluster Autoscaler obtains the pod. It decides whether Liqo's webhook has changed the pod.
 type Way string
 
-// These are the ways.
+// These are the possible ways.
 const (
 	Created  Way = "created"  // from the API server, which calls the webhook
 	InMemory Way = "inMemory" // Cluster Autoscaler creates the pod in its memory

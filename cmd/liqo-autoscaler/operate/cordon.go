@@ -20,12 +20,13 @@ func NewCordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, true, &cobra.Command{
 		Use:   "cordon provider NAME",
 		Short: "Stop creating nodes on a provider",
-		Long: `Stop creating nodes on a provider until it is uncordoned, also across restarts. Its nodes stay, and attempts that have a
-grant continue. Instances that wait for it switch to another provider, which does not count as a failure. Needs a
-worker. Cordoning a cordoned provider changes nothing.
+		Long: `Stop creating nodes on a provider. The provider stays cordoned until you uncordon it, even if processes restart. Its
+nodes stay, and attempts for which capacity has been granted continue. Instances that still wait for the provider
+switch to another one; this does not count as a failure. The command needs a worker. If the provider is already
+cordoned, it changes nothing.
 
 NAME is the provider's Liqo cluster id or the name of its offer. The command refuses a name that belongs neither to an
-offer nor to a provider in use. --unknown accepts it, to cordon a provider before its first offer.`,
+offer nor to a provider in use. With --unknown it accepts such a name, to cordon a provider before its first offer.`,
 		Example: "  liqo-autoscaler cordon provider milan",
 	})
 }
@@ -35,8 +36,8 @@ func NewUncordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, false, &cobra.Command{
 		Use:   "uncordon provider NAME",
 		Short: "Use a cordoned provider again",
-		Long: `Use a cordoned provider again, by its Liqo cluster id or the name of its offer. Needs a worker. Uncordoning a provider
-that is not cordoned changes nothing.`,
+		Long: `Use a cordoned provider again. NAME is the provider's Liqo cluster id or the name of its offer. The command needs a
+worker. If the provider is not cordoned, it changes nothing.`,
 		Example: "  liqo-autoscaler uncordon provider milan",
 	})
 }

@@ -1,2 +1,2 @@
-// Package operate implements the commands for operators of a hub.
+// Package operate implements the commands for the operators of a hub.
 package operate

@@ -42,10 +42,11 @@ func NewDoctor(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation for errors",
-		Long: `Check an installation for errors: processes, permissions, certificates and Cluster Autoscaler's flags in the
-consumer cluster, with your kubeconfig; Temporal, node groups and offers; and the cluster of each provider whose
-kubeconfig you give. It changes nothing, and reads certificates, but never keys. It lists the objects that it may not
-read. It exits with 1 if it finds an error, and with 0 if it finds only warnings.`,
+		Long: `Check an installation for errors. With your kubeconfig the command checks processes, permissions, certificates and
+Cluster Autoscaler's flags in the consumer cluster. It also checks Temporal, the node groups and the offers. For each
+--provider-kubeconfig it checks the cluster of that provider. It changes nothing, and reads certificates, but never
+keys. It lists the objects that it has no permission to read. It exits with 1 if it finds an error, and with 0 if it
+finds only warnings.`,
 		Example: "  liqo-autoscaler doctor\n  liqo-autoscaler doctor --provider-kubeconfig milan.kubeconfig -o json",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -66,7 +67,7 @@ read. It exits with 1 if it finds an error, and with 0 if it finds only warnings
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "check only Temporal and the providers")
 	cmd.Flags().StringArrayVar(&f.providers, "provider-kubeconfig", nil,
-		"the credentials of an offer, to check that provider too; repeatable")
+		"file with the credentials of an offer, to check that provider too; can be repeated")
 	f.market.Register(cmd)
 	registerExplained(cmd, &f.output)
 	c.RegisterHub(cmd)

@@ -29,9 +29,9 @@ func NewExplain(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Explain why a pending pod gets no node, the history of an instance, or the decisions of a node group",
-		Long: `Explain why a pending pod gets no node, the history of an instance, or the decisions of a node group. NAME is a pod as
-NAMESPACE/NAME, the name of a Node, an instance by its name or its id in Cluster Autoscaler's log, or the name of a node
-group. The commands below have more flags.`,
+		Long: `Explain why a pending pod gets no node, the history of an instance, or the decisions of a node group. NAME is
+NAMESPACE/NAME of a pod, the name of a Node, the name of an instance or its id in Cluster Autoscaler's log, or the
+name of a node group. The subcommands pod, instance and group have more flags.`,
 		Example: "  liqo-autoscaler explain shop/web-0\n  liqo-autoscaler explain lca-standard-towb8j-1-1\n" +
 			"  liqo-autoscaler explain liqo://standard/standard-towb8j-1\n  liqo-autoscaler explain standard",
 		ValidArgsFunction: complete.First(c, complete.Instances, complete.Groups),
@@ -70,7 +70,8 @@ group. The commands below have more flags.`,
 	return cmd
 }
 
-// runAs runs a command in place of its parent. It sets those flags of the parent that the command has too.
+// runAs runs the subcommand `is` in place of its parent. It first copies to the subcommand the values of those flags
+// of the parent that both commands have.
 func runAs(is, parent *cobra.Command, args []string) (err error) {
 	parent.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if own := is.Flags().Lookup(f.Name); own != nil && f.Changed {
@@ -89,11 +90,12 @@ func newExplainPod(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pod NAMESPACE/NAME | pod NAME | pod --file FILE",
 		Short: "Explain why a pending pod gets no node",
-		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
-It reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's status and the published market
-with your kubeconfig, and the node groups from Temporal. It lists the objects that it may not read. It does not
-evaluate rules that depend on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod
-does not exist. A NAME alone is a pod in the namespace of your kubeconfig's context.
+		Long: `Explain why a pending pod gets no node: for each node group, why the pod does not fit the group's nodes, or why the
+group does not grow. The command reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's
+status and the published market with your kubeconfig, and the node groups from Temporal. It lists the objects that it
+may not read. It does not evaluate rules that depend on other pods, such as anti-affinity. It exits with 0 for every
+reason, and with 1 if the pod does not exist. NAME without a namespace is a pod in the namespace of your kubeconfig's
+context.
 
 With --file it explains how the node groups would serve pods that need not exist, and needs no cluster. The file has
 Pods and workloads, which are assumed to be in an offloaded namespace, or PodTemplates, ProvisioningRequests and
@@ -127,8 +129,8 @@ Liqo's webhook. With -o json it prints a list.`,
 	return cmd
 }
 
-// addGroups reads the node groups and adds them to each world, with a function that returns the event for which an
-// instance waits.
+// addGroups reads the node groups and adds them to each world. It also adds the function that returns the event for
+// which an instance waits.
 func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds []explain.World) error {
 	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
@@ -159,11 +161,12 @@ func newExplainInstance(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "instance NAME | instance NODE | instance ID",
 		Short: "Show the phase of an instance, and the history of each attempt",
-		Long: `Show the phase of an instance, and the history of each attempt: the chosen provider and the reasons against the other
-providers, their answers, and the outcome. It reads the histories of the workflows, as long as Temporal keeps them.
-With your kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the
-API server keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when the instance is
-unknown. NAME may also be the name of its Node, or its id in Cluster Autoscaler's log.`,
+		Long: `Show the phase of an instance, and the history of each attempt: the chosen provider, the reasons against the other
+providers, the answer of the chosen provider, and the outcome. The command reads the histories of the workflows, as
+long as Temporal keeps them. With your kubeconfig it also shows up to five pods for which Cluster Autoscaler requested
+the instance, as long as the API server keeps the events about them. The command needs Temporal, but no worker and no
+cluster. It exits with 1 when the instance is unknown. Instead of the instance's name you can give the name of its
+Node, or its id in Cluster Autoscaler's log.`,
 		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
 		ValidArgsFunction: complete.First(c, complete.Instances),
 	}
@@ -181,9 +184,9 @@ func newExplainGroup(c *connect.Common) *cobra.Command {
 	return explains(c, &cobra.Command{
 		Use:   "group NAME",
 		Short: "Show the last decisions of a node group",
-		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: the provider of each attempt with the reason, and the
-reason of each failure. The group keeps its decisions, so they outlive the histories that "explain instance" reads.
-Needs Temporal, but no worker and no cluster.`,
+		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: for each attempt the chosen provider and the reason for the choice, and
+for each failure its reason. The group keeps its decisions, so they outlive the histories that "explain instance"
+reads. The command needs Temporal, but no worker and no cluster.`,
 		Example:           "  liqo-autoscaler explain group standard",
 		ValidArgsFunction: complete.First(c, complete.Groups),
 	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
@@ -193,7 +196,8 @@ Needs Temporal, but no worker and no cluster.`,
 	})
 }
 
-// explains completes a command that explains the object that its argument names. The command reads only Temporal.
+// explains completes the command cmd, which explains one object. The argument of the command is the name of the
+// object. explains sets Args and RunE. The function read reads the explanation from Temporal.
 func explains(c *connect.Common, cmd *cobra.Command,
 	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
 	var output string
@@ -208,7 +212,8 @@ func explains(c *connect.Common, cmd *cobra.Command,
 	})
 }
 
-// explainInstance reads the group's view of the instance and the histories of its workflows, and combines them.
+// explainInstance reads the instance's entry in its group's snapshot, and the histories of its workflows, and
+// combines them.
 func explainInstance(ctx context.Context, c *connect.Common, t client.Client, name string) (explain.Instance, error) {
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// The command explains the pods of a file without access to a cluster. It treats a pod that the API server would create
-// as a pod in an offloaded namespace.
+// The command explains the pods of a file without access to a cluster. For a pod that the API server would create, it
+// assumes that the pod's namespace is offloaded.
 func TestPodsOfAFileAreExplainedWithoutACluster(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -73,7 +73,7 @@ func configMap(namespace, name, key, text string) *corev1.ConfigMap {
 		Data: map[string]string{key: text}}
 }
 
-// The test covers the requests that `explain pod` sends to the cluster, and its notes about forbidden requests.
+// The test checks the requests that `explain pod` sends to the cluster, and its notes about forbidden requests.
 func TestExplainPodReportsForbiddenReads(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1"}}
 	event := func(name string, of *corev1.Pod) *corev1.Event {

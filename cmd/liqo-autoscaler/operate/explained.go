@@ -32,7 +32,7 @@ func registerExplained(cmd *cobra.Command, format *string) {
 	}
 }
 
-// explained returns the explanations of the pods: a list for the pods of a file, or a single explanation.
+// explained returns a list of explanations for the pods of a file, or else the explanation of the only pod.
 func (f explainPodFlags) explained(worlds []explain.World) explained {
 	if f.file == "" {
 		return explain.OfPod(worlds[0])

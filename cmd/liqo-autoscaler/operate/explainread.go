@@ -32,13 +32,14 @@ func (f *explainPodFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.caNamespace, "ca-namespace", "", "namespace of Cluster Autoscaler's status ConfigMap "+
 		"(default: "+serve.DefaultNamespace+", then kube-system)")
 	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
-		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifests of pods, workloads, PodTemplates, "+
-		"ProvisioningRequests and CapacityBuffers that need not exist, to explain their pods; needs no cluster")
+		"name of Cluster Autoscaler's status ConfigMap, as in its flag --status-config-map-name")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file with manifests of pods, workloads, "+
+		"PodTemplates, ProvisioningRequests and CapacityBuffers; explains their pods, which need not exist, and needs no "+
+		"cluster")
 	registerExplained(cmd, &f.output)
 }
 
-// worlds reads the inputs for each pod, except the node groups.
+// worlds reads the inputs of the explanation for each pod, except the node groups.
 func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) ([]explain.World, error) {
 	if f.file != "" {
 		return f.fromFile(ctx, hub)
@@ -59,7 +60,7 @@ func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) 
 	return []explain.World{w}, err
 }
 
-// fromFile reads the pods of a file of manifests. It makes no request to the cluster, except for the market.
+// fromFile reads the pods from a file of manifests. Its only request to the cluster is the one for the market.
 func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []explain.World, err error) {
 	planned, err := manifest.File(f.file)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// These constants bound the requests for events. When the cluster does not respond in time, the command continues
+// These constants limit the requests for events. If the cluster does not respond in time, the command continues
 // without events.
 const (
 	eventsTimeout = 5 * time.Second

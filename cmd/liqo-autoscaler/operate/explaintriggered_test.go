@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
 
-// The command reads the Events page by page, up to a bound. When the API server refuses, only this part of the output
-// reports an error.
+// The command reads the Events page by page, up to a bound. If the API server refuses, only this part of the output
+// is replaced by a note.
 func TestEventsAreReadInPages(t *testing.T) {
 	kube, pages := fake.NewClientset(), 0
 	more := func(int) string { return "" }

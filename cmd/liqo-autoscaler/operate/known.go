@@ -16,12 +16,14 @@ type statuses interface {
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 }
 
-// namedInError bounds the number of offers in an error.
+// namedInError is the maximum number of offers that an error lists.
 const namedInError = 10
 
-// providerOf returns the id of the provider with this id, or of the offer with this name. It returns an error if no
-// offer and no running workflow has the name, unless unknown is true, because an operator may cordon a provider before
-// its first offer. offers is nil when the offers could not be read.
+// providerOf returns the id of the provider with this id, or of the provider whose offer has this name. For an offer
+// whose provider is not known yet, it returns the name. Without such an offer it also accepts the id of a provider
+// whose workflow runs. For any other name it returns an error, or the name itself if the parameter unknown is true:
+// an operator may cordon a provider before its first offer. The parameter offers is nil if the offers could not be
+// read.
 func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities statuses,
 	unknown bool) (string, error) {
 	for _, o := range offers {

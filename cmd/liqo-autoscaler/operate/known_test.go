@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// running lists the running entities.
+// running has an entry for each provider: nil if the provider's workflow runs, or the error with which a read of this
+// workflow fails.
 type running map[string]error
 
 func (r running) Status(_ context.Context, provider string) (fleet.ProviderSnapshot, error) {
@@ -21,8 +22,8 @@ func (r running) Status(_ context.Context, provider string) (fleet.ProviderSnaps
 	return fleet.ProviderSnapshot{ID: provider}, err
 }
 
-// An operator names a provider by its id or by its offer. An unknown name changes nothing unless the operator forces
-// it, because the cordon of a misspelt name would protect nothing.
+// An operator names a provider by its id or by its offer. An unknown name is refused unless the operator sets
+// --unknown: the cordon of a misspelt name would protect nothing.
 func TestUnknownProviderNameIsRefused(t *testing.T) {
 	offers := []fleet.Offer{{Name: "cheap", Provider: "milan"}, {Name: "new"}}
 	for name, c := range map[string]struct {

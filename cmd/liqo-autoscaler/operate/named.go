@@ -12,8 +12,8 @@ import (
 // errPodName is the error for an argument that does not have the form of a pod's name.
 var errPodName = errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
 
-// isPod reports whether a name has the form of a pod's name, NAMESPACE/NAME. Instance ids also contain slashes, and are
-// not pods.
+// isPod reports whether a name has the form of a pod's name, NAMESPACE/NAME. The id of an instance also contains
+// slashes, but is not the name of a pod.
 func isPod(name string) bool {
 	return strings.Contains(name, "/") && !strings.HasPrefix(name, fleet.ProviderIDScheme)
 }
@@ -26,7 +26,7 @@ func instanceNamed(name string) string {
 	return fleet.InstanceOfKey(name)
 }
 
-// podNamed splits NAMESPACE/NAME. For NAME alone, it returns the namespace of the kubeconfig's context.
+// podNamed splits NAMESPACE/NAME. If only NAME is given, the namespace is the one of the kubeconfig's context.
 func podNamed(name, kubeconfig string) (namespace, pod string, err error) {
 	if isPod(name) {
 		namespace, pod, _ = strings.Cut(name, "/")

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An operator may copy a name from kubectl, from Cluster Autoscaler's log, or from `status`. Each form is accepted.
+// An operator may copy the name of an instance from kubectl, from Cluster Autoscaler's log, or from `status`. Each
+// form of the name is accepted.
 func TestCopiedNamesAreAccepted(t *testing.T) {
 	for name, instance := range map[string]string{
 		"standard-tp2z2n-2":                  "standard-tp2z2n-2",

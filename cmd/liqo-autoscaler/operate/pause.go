@@ -19,12 +19,13 @@ func NewPause(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
 		Use:   "pause group ID | observer",
 		Short: "Stop a node group from starting instances, or stop the observer",
-		Long: `Stop a node group from starting instances until it is resumed, also across restarts. Instances without a grant fail
-immediately. Instances with a grant continue, and so does scale-in. Cluster Autoscaler sees that the group cannot grow,
-and uses other groups. Pausing a paused group changes nothing.
+		Long: `Stop a node group from starting instances. The group stays paused until you resume it, even if processes restart.
+Instances for which no capacity has been granted yet fail immediately. All other instances continue, and so does
+scale-in. Cluster Autoscaler sees that the group cannot grow, and uses other groups. If the group is already paused,
+the command changes nothing.
 
-With observer, stop the observer. Until it is resumed it repairs nothing, removes no leftovers and detects no dead
-provider.`,
+"pause observer" stops the observer. Until you resume the observer, it repairs nothing, removes no leftovers and
+detects no dead provider.`,
 		Example: "  liqo-autoscaler pause group standard\n  liqo-autoscaler pause observer",
 	})
 }
@@ -34,7 +35,7 @@ func NewResume(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
 		Use:     "resume group ID | observer",
 		Short:   "Resume a paused node group, or the observer",
-		Long:    `Resume a paused node group, or the observer. The command changes nothing if it is not paused.`,
+		Long:    `Resume a paused node group, or the observer. If the group or the observer is not paused, nothing changes.`,
 		Example: "  liqo-autoscaler resume group standard\n  liqo-autoscaler resume observer",
 	})
 }

@@ -29,10 +29,10 @@ func NewReport(c *connect.Common) *cobra.Command {
 		Use:   "report",
 		Short: "Show the cost of the nodes, by day, node group and provider",
 		Long: `Show the cost of the nodes: sums by node group and provider as text, or the sums of each day as CSV. A node costs the
-price that its provider's offer had when it was chosen, from Ready until its slice is returned. Days begin at midnight
-UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days, and so does the hub for groups that have ended; the text shows the first day with data.
-With -o opencost-csv it prints the current hourly cost of each node, for OpenCost. Needs Temporal and a worker, but no
-cluster.`,
+price that the offer had when the provider was chosen. It costs this price from Ready until its slice is returned.
+Days begin at midnight UTC. A group keeps the costs of ` + strconv.Itoa(money.CostDays) + ` days, and so does the hub for groups that have ended; the
+text shows the first day with data. With -o opencost-csv the command prints the current hourly cost of each node, for
+OpenCost. The command needs Temporal and a worker, but no cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -73,8 +73,8 @@ cluster.`,
 	return cmd
 }
 
-// report reads the bills of the selected groups, or of all groups that run or have ended. If it cannot read all bills,
-// it returns the other bills together with an error.
+// report reads the bills of the selected groups or, without a selection, of all groups that run or have ended. If it
+// cannot read some bills, it returns the other bills and an error.
 func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
 	now time.Time) (show.Report, error) {
 	ended, errEnded := hub.Bills(ctx)
@@ -96,7 +96,7 @@ func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.
 	return show.ReportOf(from, now, running, ended), errors.Join(err, errEnded)
 }
 
-// openCost prints the present price of each node. It needs no worker.
+// openCost prints the present price of each node. It works without a worker.
 func (f statusFlags) openCost(ctx context.Context, groups *flow.Groups, now time.Time, out io.Writer) error {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {

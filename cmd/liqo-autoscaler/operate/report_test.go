@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first day of a report follows UTC, even when the local date is a day behind.
+// The first day of a report is a day in UTC, even if the local date is still the day before.
 func TestFirstDayOfAReportIsInUTC(t *testing.T) {
 	now := time.Date(2026, 3, 1, 23, 30, 0, 0, time.FixedZone("west", -2*3600)) // 2026-03-02 in UTC
 	for text, want := range map[string]string{

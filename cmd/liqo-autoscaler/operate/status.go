@@ -24,13 +24,13 @@ func NewStatus(c *connect.Common) *cobra.Command {
 		Use:   "status",
 		Short: "Show the node groups and their instances",
 		Long: `Show the node groups and their instances as the groups last published them, the groups that cannot grow or differ from
-their config, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
-the cluster it also uses the price of the next node for the limits of spending, and shows the findings of the worker:
-nodes that differ from their group's template, and objects that are left on providers. -o wide has more columns and
-does not shorten WHY.
+their config, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to the
+cluster it also checks whether the spending limits permit the price of the next node. It then also shows the findings
+of the worker: nodes that differ from their group's template, and objects that are left on providers. -o wide has more
+columns and does not shorten the column WHY.
 
-With --watch it prints the status and then a line for each change, until it is interrupted; with -o json an object per
-line.`,
+With --watch the command prints the status and then a line for each change, until it is interrupted. With --watch and
+-o json it prints one object per line.`,
 		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n" +
 			"  liqo-autoscaler status --phase Failed,NotReady --provider milan\n  liqo-autoscaler status --watch",
 		Args: cobra.NoArgs,
@@ -61,7 +61,7 @@ line.`,
 	return cmd
 }
 
-// printStatus prints the part of the status that can be read, and returns an error for the other part.
+// printStatus prints the parts of the status that it can read, and returns an error for the other parts.
 func printStatus(ctx context.Context, from reader, f statusFlags, m *market.Market, out io.Writer) error {
 	r, err := f.read(ctx, from, m)
 	if len(r.snapshots) == 0 && err != nil {

@@ -46,7 +46,7 @@ type reader struct {
 	hub      *flow.Hub
 }
 
-// reading is a status and the snapshots from which it was made. A watch compares later snapshots with these.
+// reading is a status together with the snapshots from which it was made. A watch compares later snapshots with them.
 type reading struct {
 	show.Status
 	snapshots []fleet.Snapshot // of the selected groups
@@ -57,13 +57,13 @@ type reading struct {
 // accounts contains costs of groups that are not selected but count towards the spending limits of selected groups.
 type accounts struct {
 	ended  []money.Spent
-	shared []fleet.Snapshot // other groups, when a selected group shares its account
+	shared []fleet.Snapshot // other running groups, if a selected group may share its account with them
 }
 
-// read reads the status, without the events for which instances wait. If a part cannot be read, it returns the other
-// part together with an error. m may be nil.
+// read reads the status, except the events for which instances wait. If it cannot read a part, it returns the other
+// parts and an error. The market m may be nil.
 func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r reading, err error) {
-	var known market.Market // its groups and providers are read even if Temporal's index lacks them
+	var known market.Market // these groups and providers are read even if Temporal's index lacks them
 	if m != nil {
 		known = *m
 	}
@@ -98,7 +98,7 @@ func (f statusFlags) shown(s show.Status) show.Status {
 	return s.Of(show.Selection{Phases: f.Phases}).Sorted(show.OrderOf(f.sort, f.output))
 }
 
-// offered returns the selected providers, and adds the ids of the providers whose offers have a selected name.
+// offered returns the selected providers, and the ids of the providers whose offers have a selected name.
 func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
 	selected := slices.Clone(f.Providers)
 	for _, p := range providers {
@@ -109,8 +109,8 @@ func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
 	return selected
 }
 
-// snapshots reads the selected groups, or all running groups. If it cannot read all groups, it returns the snapshots of
-// the other groups together with an error.
+// snapshots reads the selected groups or, without a selection, all running groups. If it cannot read some groups, it
+// returns the snapshots of the other groups and an error.
 func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ...string) ([]fleet.Snapshot, error) {
 	names, err := f.names(ctx, groups)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 }
 
 // sharing returns the snapshots of the selected groups. If a selected group may share its account with other groups,
-// sharing adds the snapshots of all running groups.
+// sharing adds the snapshots of all other running groups.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
 	// Other groups may share the account of a group with limits, because they may use its id as their account.
@@ -153,7 +153,8 @@ func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	return slices.Concat(asked, more), err
 }
 
-// known adds the ids of the running groups to err if err means that the named group does not run.
+// known adds the ids of the running groups to the error err, if this error means that the group with this name does
+// not run.
 func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
 	if !slices.Contains(f.Groups, name) {
 		return err
@@ -161,14 +162,14 @@ func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string
 	return groups.Unknown(ctx, name, err)
 }
 
-// exact reports whether the groups are selected only by names, without patterns. Then it is an error if a group does
-// not run.
+// exact reports whether the selected groups are given only by names, and not by patterns. Only in this case is it an
+// error if a selected group does not run.
 func (f statusFlags) exact() bool {
 	return len(f.Groups) > 0 && !slices.ContainsFunc(f.Groups, show.IsPattern)
 }
 
-// names returns the names in f.Groups, and the running groups that match its patterns. It returns an error if a pattern
-// matches no running group.
+// names returns the names in f.Groups, and the running groups that match a pattern in f.Groups. It returns an error
+// if a pattern matches no running group.
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
 	if f.exact() {
 		return slices.Compact(slices.Sorted(slices.Values(f.Groups))), nil
@@ -180,7 +181,8 @@ func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, 
 	return matching(f.Groups, running)
 }
 
-// matching returns the elements of patterns that are plain names, and the running groups that match any other element.
+// matching returns the elements of patterns that are plain names, and the running groups that match one of the other
+// elements.
 func matching(patterns, running []string) (names []string, err error) {
 	for _, pattern := range patterns {
 		found := []string{pattern}

@@ -20,13 +20,14 @@ type stream struct {
 	out, errOut io.Writer
 }
 
-// failed prints the error at the start of an outage. recovered prints that the outage has ended.
+// failed prints the error with which an outage starts. recovered prints that the outage has ended.
 func (v stream) failed(err error) {
 	fmt.Fprintln(v.errOut, "error:", shorten.Lines(err.Error()), "(trying again)")
 }
 func (v stream) recovered() { fmt.Fprintln(v.errOut, "the node groups can be read again") }
 
-// changed prints the changes between two snapshots of a group. before is the zero snapshot at the first call.
+// changed prints the changes between two snapshots of a group. For the first snapshot of a group, before is the zero
+// value.
 func (v stream) changed(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) error {
 	var errs []error
 	style := output.StyleFor(v.out)

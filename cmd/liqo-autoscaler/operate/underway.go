@@ -11,7 +11,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// waits sets the events for which the instances wait.
+// waits sets the phase of each instance, and the event for which the instance waits.
 func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) {
 	workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(instances), func(n int) {
 		i := &instances[n]
@@ -22,12 +22,12 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 	})
 }
 
-// stepsAtOnce bounds the number of concurrent reads of instances' steps.
+// stepsAtOnce is the maximum number of concurrent reads of instances' steps.
 const stepsAtOnce = 20
 
-// underWay returns the phase of an instance, and the event for which its present step waits. A group publishes the
-// phase Peering also while the instance's scale-out workflow runs the step Join; underWay then returns Joining. If the
-// step is unknown, underWay returns only the published phase.
+// underWay returns the phase of an instance, and the event for which its present step waits. While an instance's
+// scale-out workflow runs the step Join, the group still publishes the phase Peering; underWay then returns Joining.
+// If the step is unknown, underWay returns only the published phase.
 func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (fleet.Phase, string) {
 	w, err := groups.Waits(ctx, i)
 	switch {

@@ -46,7 +46,8 @@ func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market
 	return watchStatus(ctx, r, f, v, first)
 }
 
-// printFirst prints the first reading. It returns the error of the reading when no group can be followed.
+// printFirst prints the first reading. If err is set and the reading has no group, printFirst prints nothing and
+// returns err.
 func (v stream) printFirst(f statusFlags, first reading, err error) error {
 	if err != nil {
 		if len(first.snapshots) == 0 && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
@@ -68,7 +69,7 @@ func (v stream) printFirst(f statusFlags, first reading, err error) error {
 	return show.ChangeHeader(v.out, style)
 }
 
-// watchStatus follows the groups, and prints every change with v, until ctx ends. If a group cannot be followed, it
+// watchStatus follows the groups and prints every change with v until ctx ends. If it fails to follow a group, it
 // tries again.
 func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first reading) error {
 	w := &watcher{
@@ -107,7 +108,8 @@ type watcher struct {
 	ended       chan money.Ended
 }
 
-// result is the result of following a group or, if group is "", of listing the groups. err is nil after a success.
+// result is the result of following a group or, if the field group is "", of listing the groups. The field err is nil
+// after a success.
 type result struct {
 	group string
 	err   error
@@ -139,7 +141,7 @@ func (w *watcher) isNew(name string) bool {
 	return is
 }
 
-// follow sends the group's snapshot and each later snapshot, until ctx ends or the group closes.
+// follow sends the group's present snapshot and each later snapshot, until ctx ends or the group's workflow ends.
 func (w *watcher) follow(ctx context.Context, name string) {
 	defer func() {
 		w.mu.Lock()
@@ -169,16 +171,16 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	}
 }
 
-// notYet reports whether err means that a group does not run, or is rebuilding its state. Neither is a failure, because
-// both may end without an action.
+// notYet reports whether err means that a group does not run, or that it is rebuilding its state. Neither is a
+// failure, because both states may end without an operator's action.
 func notYet(err error) bool {
 	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 }
 
-// outage is the set of groups that cannot be read now. Its keys are values of result.group.
+// outage contains the groups that cannot be read now. Its keys are values of result.group.
 type outage map[string]bool
 
-// update updates the outage. It calls v.failed when an outage starts, and v.recovered when it ends.
+// update updates the outage with one result. It calls v.failed when an outage starts, and v.recovered when it ends.
 func (o outage) update(h result, v stream) {
 	was := len(o) > 0
 	if delete(o, h.group); h.err != nil {

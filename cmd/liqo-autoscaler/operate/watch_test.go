@@ -23,8 +23,8 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 			{Name: "standard-toozs0-1", Phase: phase, Counts: true, Attempt: 1, Provider: "milan"}}}
 }
 
-// A watch prints each change. It prints one line when Temporal becomes unreachable, and one line when Temporal is
-// reachable again.
+// A watch prints each change. If Temporal becomes unreachable, the watch prints one line, and it prints another line
+// when Temporal is reachable again.
 func TestWatchSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
@@ -49,7 +49,9 @@ func TestWatchSurvivesAnOutage(t *testing.T) {
 	require.Contains(t, lines[1], "Ready")
 }
 
-// The first read of a watch fails. The watch does not report an empty hub, and continues as soon as it can read a part.
+// The first read of a watch fails. If nothing could be read, the watch ends with the error, and does not report an
+// empty hub. If a part could be read, or a group refuses the read because it is rebuilding its state, the watch
+// continues.
 func TestWatchSurvivesAFailedFirstRead(t *testing.T) {
 	begin := func(r reading, err error) (out, errOut string, failed error) {
 		var o, e testkit.Buffer
@@ -78,8 +80,8 @@ func TestWatchSurvivesAFailedFirstRead(t *testing.T) {
 	require.Empty(t, errOut)
 }
 
-// A watch evaluates spending limits in the same way as `status`: it includes all groups of the account and the ended
-// groups.
+// A watch compares spending limits with the same costs as `status` does: the costs of all groups of the account,
+// including the ended groups.
 func TestWatchEvaluatesTheWholeAccount(t *testing.T) {
 	spec := func(id string) *fleet.GroupSpec {
 		return &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: id, Currency: "USD"},

@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// readEnded reads the costs of ended groups repeatedly until ctx ends. After a failed read the last costs stay in use.
+// readEnded reads the costs of ended groups repeatedly until ctx ends. After a failed read it keeps the costs of the
+// last successful read.
 func (w *watcher) readEnded(ctx context.Context) error {
 	for wait.For(ctx, watchEnded) {
 		if ended, err := w.endedGroups(ctx); err == nil {
@@ -18,7 +19,7 @@ func (w *watcher) readEnded(ctx context.Context) error {
 	return nil
 }
 
-// balance returns the balance of the snapshot's account, computed with the last snapshots of all other groups.
+// balance returns the balance of the account of s. It uses s and the last snapshots of all other groups.
 func (w *watcher) balance(s fleet.Snapshot) money.Balance {
 	all := []fleet.Snapshot{s}
 	for name, last := range w.last {

@@ -29,12 +29,12 @@ var kinds = map[string]schema.GroupVersionResource{
 		Resource: "validatingadmissionpolicybindings"},
 }
 
-// wanted is an object of the manifest, together with the existing object in the cluster.
+// wanted is an object of the manifest, together with the object of the same name that exists in the cluster.
 type wanted struct {
 	*unstructured.Unstructured
 	client dynamic.ResourceInterface
 	live   *unstructured.Unstructured // the existing object, or nil
-	differ string                     // path of the first difference between both
+	differ string                     // path of the first difference between the two objects
 }
 
 // name returns the kind and the name of the object for messages.
@@ -91,8 +91,8 @@ func read(ctx context.Context, all []wanted) error {
 	return nil
 }
 
-// compare reads the existing objects and compares them with the manifest. It returns an error if one differs and does
-// not have labelSetup, because setup must not change it.
+// compare reads the existing objects and compares them with the manifest. It returns an error if an existing object
+// differs and does not have labelSetup, because setup must not change such an object.
 func compare(ctx context.Context, all []wanted, consumer string) error {
 	if err := read(ctx, all); err != nil {
 		return err

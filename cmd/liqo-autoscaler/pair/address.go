@@ -33,8 +33,8 @@ func checkServer(what, address string) error {
 	return nil
 }
 
-// onlyHere reports whether a host refers to the machine that uses it: a loopback or unspecified address, or a name of
-// Docker Desktop.
+// onlyHere reports whether a host name or address means the machine that uses it: a loopback address, an unspecified
+// address, or a name of Docker Desktop.
 func onlyHere(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback() || ip.IsUnspecified()

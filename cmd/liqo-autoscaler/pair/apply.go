@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counts are the numbers of objects by the change that they need.
+// counts holds how many objects were created, changed, or kept unchanged.
 type counts struct{ created, changed, kept int }
 
 // String renders the counts for messages.
@@ -18,8 +18,8 @@ func (c counts) String() string {
 	return fmt.Sprintf("%d created, %d changed, %d unchanged", c.created, c.changed, c.kept)
 }
 
-// apply creates missing objects, and changes objects that have labelSetup and differ. If dry is true, it only counts
-// them.
+// apply creates missing objects, and changes objects that have labelSetup and differ from the manifest. If dry is
+// true, it only counts these objects.
 func apply(ctx context.Context, all []wanted, consumer string, dry bool) (done counts, err error) {
 	for _, w := range all {
 		switch {
@@ -80,8 +80,9 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return labels
 }
 
-// remove deletes the consumer's objects that have labelSetup. It deletes the ServiceAccount first, so that all its
-// tokens become invalid, then the other objects, and the namespaces last. If dry is true, it only counts them.
+// remove deletes the consumer's objects that have labelSetup. It first deletes the ServiceAccount, so that all tokens
+// of the account become invalid. Then it deletes the other objects, and at last the namespaces. If dry is true, it
+// only counts the objects.
 func remove(ctx context.Context, all []wanted, consumer string, dry bool) (removed int, err error) {
 	for _, turn := range []func(kind string) bool{
 		func(kind string) bool { return kind == "ServiceAccount" },

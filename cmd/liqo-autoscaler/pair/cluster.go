@@ -27,13 +27,13 @@ type cluster struct {
 // String returns the name of the cluster in messages.
 func (c *cluster) String() string { return fmt.Sprintf("%s (context %s)", c.side, c.context) }
 
-// These constants bound the requests to one API server. A run sends about a hundred.
+// These constants limit the requests to one API server. A run of setup sends about a hundred requests.
 const (
 	requestTime = 20 * time.Second
 	perSecond   = 50
 )
 
-// open returns the cluster to which a context of the kubeconfig leads. It makes no request.
+// open returns a client for the cluster of a context in the kubeconfig. It makes no request.
 func open(side, kubeconfig, context string) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Open finds a context by its exact name. It refuses an API server whose certificate is not verified.
+// open finds a context by its exact name. It refuses an API server whose certificate would not be verified.
 func TestOpenRefusesAnUnverifiedServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, []byte(`apiVersion: v1

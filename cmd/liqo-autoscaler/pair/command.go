@@ -15,13 +15,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// runTime bounds a run of the command. It is long because a provider may have many pods.
+// runTime is the maximum duration of the command. It is long because a provider may have many pods.
 const runTime = 5 * time.Minute
 
 // NewSetup returns the command setup.
 func NewSetup(c *connect.Common) *cobra.Command { return newSetup(c, open) }
 
-// opener connects to a cluster, like open.
+// opener is a function that connects to a cluster, such as open.
 type opener func(side, kubeconfig, context string) (*cluster, error)
 
 func newSetup(c *connect.Common, open opener) *cobra.Command {
@@ -29,14 +29,16 @@ func newSetup(c *connect.Common, open opener) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Set up a consumer and a provider, and write the values of both charts",
-		Long: `Set up a consumer and a provider of which you are the administrator. The command reads both Liqo cluster ids and
-versions, applies the provider's access, stores the offer with its credentials in a Secret of the consumer, measures the
-free capacity of the provider, writes values.yaml for the liqo-autoscaler chart and ca-values.yaml for Cluster
-Autoscaler's chart, and prints the next command. Run it again for each further provider: the values stay as they are.
+		Long: `Set up a consumer and a provider if you are the administrator of both. The command reads both Liqo cluster ids and
+versions, gives the consumer access to the provider, stores the offer with its credentials in a Secret of the
+consumer, measures the free capacity of the provider, writes values.yaml for the liqo-autoscaler chart and
+ca-values.yaml for Cluster Autoscaler's chart, and prints the next command. Run it again for each further provider.
+Existing values files stay unchanged.
 
-A second run changes nothing: it keeps a valid token and the amounts of the offer. It changes and removes only objects
-with the label liqo-autoscaler.io/setup, never overwrites a file, and never prints a token. With two owners, the
-provider's owner runs setup provider, and the consumer's owner runs setup consumer with its output.`,
+A second run for the same provider changes nothing: it keeps a valid token and the amounts of the offer. The command
+changes and removes only objects with the label liqo-autoscaler.io/setup, never overwrites a file, and never prints a
+token. If the clusters have different administrators, the provider's administrator runs setup provider, and the
+consumer's administrator runs setup consumer with the output.`,
 		Example: `  liqo-autoscaler setup --consumer-context munich --provider-context milan
   liqo-autoscaler setup --consumer-context munich --provider-context milan --dry-run
   liqo-autoscaler setup --consumer-context munich --provider-context milan --undo`,
@@ -140,13 +142,13 @@ Secret, writes the values of both charts, and prints the next command.`,
 	cmd.Flags().StringVar(&o.providerID, "provider-id", "", "Liqo cluster id of the provider, for --undo")
 	complete.Flag(c, cmd, "provider-id", complete.Providers)
 	cmd.Flags().StringVar(&o.server, "provider-server", "",
-		"address of the provider's API server as this cluster reaches it (default: the document's)")
+		"address at which this cluster reaches the provider's API server (default: the address in the document)")
 	o.registerBoth(cmd)
 	o.registerConsumer(cmd)
 	return cmd
 }
 
-// run calls undo if the flag --undo is set, and do otherwise.
+// run calls the function undo if the flag --undo is set. Otherwise it calls the function do.
 func (o *options) run(cmd *cobra.Command, report io.Writer, do, undo func(*run, context.Context) error) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), runTime)
 	defer cancel()

@@ -49,8 +49,8 @@ func (o *options) consumerSide(ctx context.Context, c *cluster, id identity, pro
 	return t, nil
 }
 
-// fits checks that a node of the group in the values fits the offer. Otherwise it returns an error or, if the values
-// file exists already and is not written, only a warning.
+// fits checks that a node of the group in the values file fits the offer. If it does not fit, fits returns an error.
+// If setup keeps an existing values file, fits returns only a warning.
 func (o *options) fits(t *consumerSide, made offer) (warning string, err error) {
 	why := ""
 	if len(made.Resources) > 0 {
@@ -68,7 +68,7 @@ func (o *options) fits(t *consumerSide, made offer) (warning string, err error) 
 		text(o.values.shape), made.Provider, why)
 }
 
-// store stores the offer, and writes the files.
+// store writes the Secret with the offer, and the values files.
 func (t *consumerSide) store(ctx context.Context, out io.Writer, data map[string][]byte, dry bool) error {
 	fmt.Fprintf(out, "%s: %s\n", t.secret, t.secret.change(data))
 	if !dry {
@@ -87,7 +87,7 @@ func (t *consumerSide) store(ctx context.Context, out io.Writer, data map[string
 	return nil
 }
 
-// next prints the next command.
+// next prints the command that the user runs next.
 func (t *consumerSide) next(out io.Writer) {
 	fmt.Fprintf(out, "next:\n  helm --kube-context %s upgrade --install %s deploy/helm/liqo-autoscaler -n %s -f %s\n",
 		t.context, release, t.secret.namespace, t.files[0].path)

@@ -2,11 +2,11 @@ package pair
 
 import "strings"
 
-// maxDiff bounds the lines that are compared; longer files are only reported as different.
+// maxDiff is the maximum number of lines of a file that are compared. A longer file is only reported as different.
 const maxDiff = 2000
 
-// diff returns the lines that differ between two texts. Lines of the file start with "-", and lines that setup would
-// write start with "+".
+// diff returns the lines that differ between the file and the wanted text. Lines of the file start with "-", and
+// wanted lines start with "+".
 func diff(file, wanted string) string {
 	a, b := strings.Split(strings.TrimSuffix(file, "\n"), "\n"), strings.Split(strings.TrimSuffix(wanted, "\n"), "\n")
 	if len(a) > maxDiff || len(b) > maxDiff {

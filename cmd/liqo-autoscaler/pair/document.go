@@ -25,7 +25,7 @@ type document struct {
 	Offer      offer    `json:"offer"`
 }
 
-// access contains the parts of the consumer's kubeconfig that the provider supplies.
+// access contains the parts of the consumer's kubeconfig that come from the provider.
 type access struct {
 	Server    string `json:"server"`
 	Authority string `json:"certificateAuthority"`
@@ -56,7 +56,7 @@ func (d document) write() ([]byte, error) {
 		raw...), nil
 }
 
-// readDocument reads and checks a document. Errors do not quote its content.
+// readDocument reads and checks a document. Its errors do not quote the document.
 func readDocument(raw []byte) (d document, err error) {
 	if len(raw) > maxDocument {
 		return d, errors.New("--from: the document has more than 1 MiB: give the output of setup provider")

@@ -17,7 +17,7 @@ type file struct {
 	exists  bool
 }
 
-// read reads the present content. It returns an error if the file cannot be written.
+// read reads the present content of the file. It returns an error if the file cannot be written.
 func (f *file) read() error {
 	raw, err := os.ReadFile(f.path)
 	switch {

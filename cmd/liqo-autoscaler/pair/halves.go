@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// setupProvider runs setup provider. It applies the access, and writes the document to the file of --output or to
-// stdout.
+// setupProvider runs the command setup provider. It applies the manifests of the access, and writes the document to
+// the file of --output or to stdout.
 func (r *run) setupProvider(ctx context.Context, stdout io.Writer) error {
 	if err := r.mayWrite(stdout); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *run) deliver(ctx context.Context, g *providerSide, made offer, stdout i
 	return nil
 }
 
-// setupConsumer runs setup consumer. raw is the document of setup provider.
+// setupConsumer runs the command setup consumer. The parameter raw is the document that setup provider has written.
 func (r *run) setupConsumer(ctx context.Context, raw []byte) error {
 	d, err := readDocument(raw)
 	if err != nil {

@@ -15,8 +15,8 @@ func (p *place) version(v string) {
 	p.kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: v}
 }
 
-// When the clusters have two owners, the document carries the token from one half of the setup to the other. No other
-// output contains the token.
+// The two clusters have different owners, so each owner runs one half of the setup. The document carries the token
+// from the provider's half to the consumer's half. No other output contains the token.
 func TestDocumentCarriesTheTokenBetweenOwners(t *testing.T) {
 	w := newWorld(t)
 	path := w.path("milan.yaml")
@@ -47,7 +47,7 @@ func TestDocumentCarriesTheTokenBetweenOwners(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// When stdout is not a terminal, the command writes the document to stdout.
+// If stdout is not a terminal, the command writes the document to stdout.
 func TestDocumentIsWrittenToStdout(t *testing.T) {
 	w := newWorld(t)
 	out, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
@@ -98,7 +98,7 @@ func TestInvalidDocumentIsRefused(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// The undo removes nothing while a node or the peering exists.
+// `setup --undo` removes nothing while a node or the peering exists.
 func TestUndoRemovesNothingInUse(t *testing.T) {
 	for side, all := range relations {
 		for _, r := range all {
@@ -118,12 +118,12 @@ func TestUndoRemovesNothingInUse(t *testing.T) {
 			for id, p := range w.places {
 				require.Empty(t, p.writes(), id)
 			}
-			at.exists(t, r, "x2", "another") // objects of another pair do not keep them
+			at.exists(t, r, "x2", "another") // an object for another cluster does not prevent the removal
 		}
 	}
 }
 
-// The undo removes exactly the objects that the setup has made on both sides.
+// `setup --undo` removes, in both clusters, exactly the objects that setup has created.
 func TestUndoRemovesItsOwnObjects(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()

@@ -18,7 +18,8 @@ type identity struct {
 	UID        string `json:"uid"` // UID of the namespace kube-system
 	Liqo       string `json:"liqo"`
 	Kubernetes string `json:"kubernetes"`
-	// liqoNamespace is the namespace where Liqo runs; ready is false while its controllers are not ready.
+	// liqoNamespace is the namespace where Liqo runs. The field ready is false while Liqo's controllers are not
+	// ready.
 	liqoNamespace string
 	ready         bool
 }

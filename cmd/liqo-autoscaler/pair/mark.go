@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// labelSetup is the label of each object that setup creates. setup does not change or remove objects without it. Its
-// value is the Liqo cluster id of the other cluster.
+// labelSetup is the label of each object that setup creates. setup does not change or remove objects without this
+// label. The value of the label is the Liqo cluster id of the other cluster.
 const labelSetup = "liqo-autoscaler.io/setup"
 
-// differs returns the path of the first field of want whose value differs in the object, or "". It ignores fields that
-// are absent in want, such as defaults that the API server sets.
+// differs returns the path of the first field of want that has another value in object, or "". It ignores fields that
+// want does not have, such as defaults of the API server.
 func differs(object, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -44,7 +44,7 @@ func differs(object, want any, path string) string {
 	return ""
 }
 
-// merged returns the object with the labels and all other top-level fields of want.
+// merged returns the object with all top-level fields of want except metadata. The caller merges the labels.
 func merged(object, want map[string]any) map[string]any {
 	out := maps.Clone(object)
 	for key, value := range want {

@@ -26,8 +26,8 @@ type offer struct {
 	Network      *discovery.NetworkSpec `json:"network,omitempty"`
 }
 
-// measure returns an offer with the amounts that the provider can offer to the consumer now: the free amounts, but at
-// most bound.
+// measure returns an offer with the amounts that the provider can offer to the consumer now: its free amounts, but at
+// most the amounts in the list bound.
 func (c *cluster) measure(ctx context.Context, id identity, consumer string, bound corev1.ResourceList) (o offer,
 	err error) {
 	world, err := agent.Look(ctx, c.kube, c.objects)
@@ -74,7 +74,7 @@ func network(text string) (*discovery.NetworkSpec, error) {
 	return n, nil
 }
 
-// unfit returns the reason for which no node of the shape fits the offer, or "".
+// unfit returns the reason for which a node of the shape does not fit the offer, or "" if it fits.
 func (o offer) unfit(shape corev1.ResourceList) string {
 	if lack := firstMissing(o.Resources, shape); lack != "" {
 		return "the offer has " + lack
@@ -87,8 +87,8 @@ func (o offer) unfit(shape corev1.ResourceList) string {
 	return ""
 }
 
-// firstMissing returns the first resource of the shape whose amount in has is too small, or "". Missing ephemeral
-// storage counts as unlimited, as it does for the worker.
+// firstMissing returns the first resource of the shape of which the list `has` does not contain enough, or "". If
+// `has` contains no ephemeral storage, the storage counts as unlimited, as it does for the worker.
 func firstMissing(has, shape corev1.ResourceList) string {
 	for _, name := range sorted(shape) {
 		amount, ok := has[name]

@@ -51,8 +51,8 @@ func (o *options) providerSide(ctx context.Context, c *cluster, id identity, con
 // withPolicies is the first version of Kubernetes with ValidatingAdmissionPolicies.
 var withPolicies = version.MustParseGeneric("1.30")
 
-// offer returns the offer that the flags describe. If measured is true, it measures the amounts. Otherwise the amounts
-// are absent, and the amounts in the consumer's Secret stay.
+// offer returns the offer that the flags describe. If measured is true, it measures the amounts. Otherwise it sets no
+// amounts, so that the amounts in the consumer's Secret stay as they are.
 func (o *options) offer(ctx context.Context, g *providerSide, measured bool) (made offer, err error) {
 	made.Provider = g.id.ID
 	if measured {

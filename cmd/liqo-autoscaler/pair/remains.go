@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// relation is a kind of object that exists while a consumer uses a provider, and the field that contains the id of the
-// other cluster.
+// relation describes a kind of object that exists while a consumer uses a provider. It names the field that contains
+// the id of the other cluster.
 type relation struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -23,7 +23,7 @@ func liqoKind(group, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: resource}
 }
 
-// relations contains the kinds on each side.
+// relations contains the kinds of objects in the consumer cluster, and in the provider's cluster.
 var relations = map[string][]relation{
 	"consumer": {
 		{"Node", schema.GroupVersionResource{Version: "v1", Resource: "nodes"},
@@ -43,7 +43,8 @@ const (
 	maxNamed = 5
 )
 
-// unused returns an error if nodes or a peering with the other cluster exist. The error names them.
+// unused returns an error if the cluster still has objects of a peering with the other cluster, or nodes on it. The
+// error names these objects.
 func (c *cluster) unused(ctx context.Context, other string) error {
 	var remains []string
 	for _, r := range relations[c.side] {
@@ -66,7 +67,7 @@ func (c *cluster) unused(ctx context.Context, other string) error {
 		"its nodes, and wait until the nodes and the peering are gone", c, other, strings.Join(remains, ", "))
 }
 
-// find returns the names of the objects of a kind that relate to the other cluster.
+// find returns the names of the objects of one kind that belong to the other cluster.
 func (c *cluster) find(ctx context.Context, r relation, other string) (names []string, err error) {
 	options := metav1.ListOptions{Limit: perPage}
 	for {

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
 )
 
-// run is one run of a command.
+// run is one run of the command setup.
 type run struct {
 	*options
 	out io.Writer // receives the messages
@@ -88,7 +88,7 @@ func (r *run) checkShape(t *consumerSide, made offer) error {
 	return err
 }
 
-// validCredentials returns the credentials in the consumer's Secret if they are still valid, or nil.
+// validCredentials returns the credentials in the consumer's Secret, or nil if they are missing or not valid.
 func (r *run) validCredentials(ctx context.Context, g *providerSide, t *consumerSide) ([]byte, error) {
 	kubeconfig := t.secret.kubeconfig()
 	if kubeconfig == nil {
@@ -101,8 +101,8 @@ func (r *run) validCredentials(ctx context.Context, g *providerSide, t *consumer
 	return kubeconfig, nil
 }
 
-// exchange applies the provider's access and stores the offer. If kubeconfig is nil, it requests a token and creates
-// new credentials.
+// exchange applies the provider's manifests and stores the offer. If kubeconfig is nil, exchange requests a token and
+// creates new credentials.
 func (r *run) exchange(ctx context.Context, g *providerSide, t *consumerSide, made offer, kubeconfig []byte) error {
 	probe := kubeconfig
 	var err error

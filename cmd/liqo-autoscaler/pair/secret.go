@@ -28,8 +28,8 @@ type stored struct {
 // String returns the Secret's name for messages.
 func (s *stored) String() string { return "Secret " + s.namespace + "/" + s.name }
 
-// read reads the existing Secret. It returns an error if setup must not change it, or if another Secret has an offer of
-// the same provider.
+// read reads the existing Secret. It returns an error if setup must not change this Secret, or if another Secret has
+// an offer of the same provider.
 func (s *stored) read(ctx context.Context) error {
 	live, err := s.kube.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
 	switch {
@@ -67,8 +67,8 @@ func (s *stored) kubeconfig() []byte {
 	return s.live.Data[discovery.DefaultKey]
 }
 
-// data returns the Secret's data with the given credentials and offer. It keeps keys of the existing info that the
-// offer does not set.
+// data returns the Secret's data with the given credentials and offer. It keeps those keys of the existing info that
+// the offer does not set.
 func (s *stored) data(kubeconfig []byte, o offer) (map[string][]byte, error) {
 	info := map[string]any{}
 	var data map[string][]byte
@@ -124,7 +124,7 @@ func (s *stored) change(data map[string][]byte) string {
 	return "changed"
 }
 
-// put creates or changes the Secret. It returns an error if the Secret has changed since read.
+// put creates or changes the Secret. It returns an error if the Secret has changed since the method read has read it.
 func (s *stored) put(ctx context.Context, data map[string][]byte) (err error) {
 	all := s.kube.CoreV1().Secrets(s.namespace)
 	switch s.change(data) {

@@ -17,7 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 )
 
-// The first run makes all objects. The second run changes nothing, even when the provider has less free capacity.
+// The first run creates all objects. The second run changes nothing, even if the provider's free capacity is now
+// smaller.
 func TestSecondRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run("--price", "0.08", "--image", "registry.example.com/la")
@@ -69,8 +70,8 @@ func TestSecondRunChangesNothing(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// The setup replaces a revoked token. --lendable and --price replace their values. Fields that an operator has added
-// stay.
+// setup replaces a revoked token. --lendable and --price replace the values in the Secret. Fields that an operator
+// has added stay.
 func TestSetupKeepsAddedFieldsOfOffers(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
@@ -110,7 +111,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// The setup refuses a combination that cannot work, before it changes anything.
+// setup refuses clusters and options that cannot work together, before it changes anything.
 func TestImpossibleSetupIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
@@ -169,7 +170,7 @@ func TestImpossibleSetupIsRefused(t *testing.T) {
 	}
 }
 
-// The credentials contain the address in --provider-server, even a loopback address.
+// The credentials contain the address of --provider-server, even if it is a loopback address.
 func TestCredentialsContainTheGivenAddress(t *testing.T) {
 	w := newWorld(t)
 	w.places["milan"].host = "https://127.0.0.1:41234"
@@ -178,7 +179,7 @@ func TestCredentialsContainTheGivenAddress(t *testing.T) {
 	require.Contains(t, string(w.secret("milan").Data["kubeconfig"]), "server: https://milan-control-plane:6443")
 }
 
-// The setup never changes an existing file. It prints the difference.
+// setup never changes an existing file. It prints the differences.
 func TestExistingFileIsNotChanged(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(w.path("values.yaml"), []byte("mine: 1\nofferSecrets: {enabled: true}\n"), 0o600))
@@ -191,7 +192,7 @@ func TestExistingFileIsNotChanged(t *testing.T) {
 	require.Equal(t, "mine: 1\nofferSecrets: {enabled: true}\n", w.file("values.yaml"))
 }
 
-// Objects that match the manifest and do not carry our mark stay unchanged.
+// Objects that match the manifest and do not have labelSetup stay unchanged.
 func TestUnmarkedObjectsStayUnchanged(t *testing.T) {
 	w := newWorld(t)
 	p := w.places["milan"]
@@ -211,7 +212,8 @@ func TestUnmarkedObjectsStayUnchanged(t *testing.T) {
 	require.Empty(t, p.writes(), "they are not of setup")
 }
 
-// The setup restores a marked object that differs, and keeps the object's other fields.
+// An object with labelSetup differs from the manifest. setup restores the fields of the manifest and keeps the
+// object's other fields.
 func TestMarkedObjectsAreRestored(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
@@ -249,7 +251,7 @@ func TestProvidersDoNotChangeTheValues(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// at returns a change that gives the provider this address.
+// at returns a change of the world in which the provider milan has this address.
 func at(host string) func(*world) { return func(w *world) { w.places["milan"].host = host } }
 
 func (w *world) rename(place, id string) {

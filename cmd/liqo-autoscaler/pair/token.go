@@ -13,12 +13,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// valid reports whether a kubeconfig can stay in use. It must be for the server and the consumer's account, and have a
-// token that the provider accepts and that is not due for renewal.
+// valid reports whether a kubeconfig can stay in use. The kubeconfig must be for this server and for the consumer's
+// account. Its token must be accepted by the provider, and not be due for renewal.
 func (c *cluster) valid(ctx context.Context, kubeconfig []byte, consumer, server string, now time.Time) (bool, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
-		return false, nil //nolint:nilerr // it is replaced
+		return false, nil //nolint:nilerr // setup replaces the kubeconfig
 	}
 	current := parsed.Contexts[parsed.CurrentContext]
 	at, user := parsed.Clusters[current.Cluster], parsed.AuthInfos[current.AuthInfo]
@@ -27,7 +27,7 @@ func (c *cluster) valid(ctx context.Context, kubeconfig []byte, consumer, server
 	}
 	namespace, name, err := account.Of(user.Token)
 	if err != nil || namespace != provider.Namespace || name != provider.Account(consumer) {
-		return false, nil //nolint:nilerr // it is replaced
+		return false, nil //nolint:nilerr // setup replaces the kubeconfig
 	}
 	if late := account.LifeOfToken(user.Token).Late(); !late.IsZero() && now.After(late) {
 		return false, nil

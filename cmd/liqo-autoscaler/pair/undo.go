@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// undoBoth removes the offer and the access. It returns an error while nodes or a peering between both clusters exist.
+// undoBoth removes the offer and the access. It returns an error while the consumer still has nodes on the provider,
+// or a peering between the two clusters exists.
 func (r *run) undoBoth(ctx context.Context) error {
 	consumer, here, err := r.openSide(ctx, "consumer", r.consumerContext)
 	if err != nil {
@@ -54,7 +55,7 @@ func (r *run) undoProvider(ctx context.Context) error {
 	return r.removeAccess(ctx, c, id, r.consumerID)
 }
 
-// removeOffers removes the Secrets that have labelSetup for the provider. It keeps the namespace and the values files.
+// removeOffers removes the Secrets whose labelSetup names the provider. It keeps the namespace and the values files.
 func (r *run) removeOffers(ctx context.Context, c *cluster, provider string) error {
 	if err := c.unused(ctx, provider); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (r *run) removeOffers(ctx context.Context, c *cluster, provider string) err
 	return nil
 }
 
-// removeAccess removes the objects that have labelSetup for the consumer.
+// removeAccess removes the objects whose labelSetup names the consumer.
 func (r *run) removeAccess(ctx context.Context, c *cluster, id identity, consumer string) error {
 	if err := c.unused(ctx, consumer); err != nil {
 		return err

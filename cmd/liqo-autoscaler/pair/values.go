@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// values contains the consumer's options for the values files. They do not depend on the provider, so adding a provider
-// changes no values.
+// values contains the consumer's options for the values files. They do not depend on a provider, so setup for a
+// further provider changes no values.
 type values struct {
 	image           string
 	temporalAddress string

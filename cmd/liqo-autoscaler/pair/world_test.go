@@ -39,15 +39,15 @@ type place struct {
 	void    map[string]bool // the revoked tokens
 }
 
-// world holds the clusters by their kubeconfig contexts, and a folder for the files.
+// world holds the clusters, by their contexts in the kubeconfig, and a folder for the files.
 type world struct {
 	t      *testing.T
 	places map[string]*place
 	folder string
-	said   strings.Builder // the whole output
+	said   strings.Builder // all output except the document
 }
 
-// newWorld returns the consumer munich and the provider milan.
+// newWorld returns a world with the consumer munich and the provider milan.
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, places: map[string]*place{}, folder: t.TempDir()}
 	w.add("munich", "1.2.0")
@@ -109,7 +109,7 @@ func (p *place) review(a clienttesting.Action) (bool, runtime.Object, error) {
 	return true, r, nil
 }
 
-// writes returns the requests that change something, and then clears the record of requests.
+// writes returns the requests that have changed something since the last call.
 func (p *place) writes() (all []string) {
 	for _, a := range append(p.kube.Actions(), p.objects.Actions()...) {
 		if v := a.GetVerb(); v != "get" && v != "list" && a.GetResource().Resource != "tokenreviews" {
@@ -121,7 +121,8 @@ func (p *place) writes() (all []string) {
 	return all
 }
 
-// run runs the setup with the arguments. It returns the standard output and the report.
+// run runs setup for munich and milan, with args as additional arguments. It returns the standard output together
+// with the report.
 func (w *world) run(args ...string) (out string, err error) {
 	w.t.Helper()
 	out, report, err := w.split(append([]string{"--consumer-context", "munich", "--provider-context", "milan"},
@@ -129,7 +130,7 @@ func (w *world) run(args ...string) (out string, err error) {
 	return out + report, err
 }
 
-// split runs the command with exactly these arguments.
+// split runs setup with exactly these arguments. It returns the standard output and the report separately.
 func (w *world) split(args ...string) (out, report string, err error) {
 	w.t.Helper()
 	var stdout, stderr testkit.Buffer
@@ -170,7 +171,7 @@ func (w *world) file(name string) string {
 	return string(raw)
 }
 
-// tellsNoToken checks that no output contains an issued token.
+// tellsNoToken checks that no output except the document contains a token that was issued.
 func (w *world) tellsNoToken() {
 	w.t.Helper()
 	for id, p := range w.places {
@@ -189,7 +190,8 @@ func (w *world) secret(name string) *corev1.Secret {
 	return s
 }
 
-// exists creates an object of a kind in which one field has this value.
+// exists creates an object of the relation's kind. The field that the relation names has the value of the parameter
+// other.
 func (p *place) exists(t *testing.T, r relation, name, other string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.resource.GroupVersion().String(),

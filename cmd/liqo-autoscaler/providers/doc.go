@@ -1,2 +1,3 @@
-// Package providers implements the commands for providers: their offers, and the access that they give.
+// Package providers implements the commands that concern providers: their offers, and the access that they give to
+// consumers.
 package providers

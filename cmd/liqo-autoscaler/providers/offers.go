@@ -32,9 +32,13 @@ func NewOffers(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "offers",
 		Short: "Show the offers, their holds, and the peerings",
-		Long: `Show the offers, their holds, and the peerings. It reads the market that the worker publishes, with your kubeconfig.
-CURRENT shows whether an offer exists now: it is false for a provider that was used and whose offer was removed. If the
-market cannot be read, CURRENT is unknown, and the command shows all providers that were used, each with its last offer. With the worker's flags for sources of offers it queries these sources instead, as the worker does.`,
+		Long: `Show the offers, the holds (capacity that is reserved for single attempts), and the peerings. With your kubeconfig the
+command reads the market: the offers that the worker publishes. With the worker's flags for sources of offers it
+queries these sources instead, as the worker does.
+
+The column CURRENT shows whether an offer exists now: it is false for a provider that was used and whose offer was
+removed. If the market cannot be read, CURRENT is unknown, and the command shows all providers that were used, each
+with its last offer.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,
@@ -58,7 +62,7 @@ market cannot be read, CURRENT is unknown, and the command shows all providers t
 	return cmd
 }
 
-// printOffers prints the document. If the format is a table, it prints the problems to errOut.
+// printOffers prints the document. If the format is a table, printOffers also prints the problems, to errOut.
 func printOffers(out, errOut io.Writer, format string, document show.Offers) error {
 	if format == "table" || format == "wide" {
 		for _, p := range document.Problems {
@@ -68,11 +72,11 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 	return output.Print(out, format, output.StyleFor(out), document)
 }
 
-// removalsRead bounds the number of peerings for which the present step of their removal is read.
+// removalsRead is the maximum number of peerings for which the command reads the present step of the removal.
 const removalsRead = 20
 
-// readOffers reads the providers, and their offers: from the sources if the flags set any, otherwise from the market.
-// It prints problems with the market to notes.
+// readOffers reads the providers and their offers. The offers come from the sources that the flags select or, without
+// such a flag, from the market. readOffers prints problems with the market to notes.
 func (f offersFlags) readOffers(ctx context.Context, c *connect.Common, from serve.Published,
 	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
@@ -118,7 +122,7 @@ func (f offersFlags) readOffers(ctx context.Context, c *connect.Common, from ser
 	return document, errors.Join(unread, err)
 }
 
-// published returns the offers of the market; nil when the market cannot be read.
+// published returns the offers of the market, or nil if it cannot read the market.
 func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serve.Published,
 	notes io.Writer) []fleet.Offer {
 	m := from.Ask(ctx, f.Kubeconfig, string(hub), notes)

@@ -14,7 +14,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// repinner deletes the pinned certificate authorities of a provider, so that the next ones are accepted and pinned.
+// repinner deletes the pinned certificate authorities of a provider. The authorities that the provider presents next
+// are then accepted and pinned.
 type repinner interface {
 	Repin(ctx context.Context, provider string) (forgot bool, err error)
 }
@@ -24,9 +25,9 @@ func newOffersRepin(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repin NAME",
 		Short: "Accept a provider that was rebuilt or has a new certificate authority",
-		Long: `Accept a provider that was rebuilt or has a new certificate authority. NAME is the offer's name or the provider's cluster
-id. A peering pins the certificate authorities that it was created with, and refuses a cluster with the same id and
-other authorities. Make sure that it really is the provider.`,
+		Long: `Accept a provider that was rebuilt or has a new certificate authority. NAME is the offer's name or the provider's
+cluster id. A peering pins the certificate authorities of its provider, and refuses a cluster with the same id and
+other authorities. First make sure that the cluster really is the provider.`,
 		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 
@@ -60,7 +61,8 @@ other authorities. Make sure that it really is the provider.`,
 	return cmd
 }
 
-// repin deletes the pins of the provider with that id or, if no pin exists, of the provider whose offer has that name.
+// repin deletes the pins of the provider with the given id. If this id has no pins, it deletes the pins of the
+// provider whose offer has the given name.
 func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (provider string, err error) {
 	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
 		return name, err

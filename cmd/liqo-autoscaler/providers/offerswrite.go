@@ -42,7 +42,7 @@ func newOffersDelete() *cobra.Command {
 	var to client.Options
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Remove your offer from the discovery server; succeeds if the server has no such offer",
+		Short: "Remove your offer from the discovery server; it is not an error if the server has no such offer",
 		Example: "  liqo-autoscaler offers delete milan --discovery-url https://offers.example:9010 " +
 			"--discovery-token-file token",
 		ValidArgsFunction: complete.OnlyFirst(func(ctx context.Context) ([]string, error) {
@@ -58,7 +58,8 @@ func newOffersDelete() *cobra.Command {
 	})
 }
 
-// onServer completes a command with one argument that calls the discovery server, and prints its result.
+// onServer completes a command with one argument. The command calls the discovery server with the function do, and
+// prints the result.
 func onServer(cmd *cobra.Command, to *client.Options,
 	do func(context.Context, *client.Client, string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
@@ -81,7 +82,8 @@ func onServer(cmd *cobra.Command, to *client.Options,
 	return cmd
 }
 
-// readPosted reads a file with an offer for the discovery server, YAML or JSON. Its error lists all faults.
+// readPosted reads a YAML or JSON file with an offer for the discovery server. The error of readPosted lists all
+// faults of the file.
 func readPosted(path string) (api.Posted, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +100,7 @@ func newOffersValidate() *cobra.Command {
 	var posted bool
 	cmd := &cobra.Command{
 		Use:    "validate FILE",
-		Short:  "Check an offers file; fails with all errors, one per line",
+		Short:  "Check an offers file and print all errors, one per line",
 		Args:   cobra.ExactArgs(1),
 		PreRun: cli.EndAtOnce,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,8 +122,8 @@ func newOffersValidate() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&posted, "posted", false, "check one offer for the discovery server, in the form that offers "+
-		"put reads")
+	cmd.Flags().BoolVar(&posted, "posted", false, "check a file with one offer for the discovery server, in the form "+
+		"that offers put reads")
 	return cmd
 }
 
@@ -163,8 +165,8 @@ command does not change a Secret of this name that another program or person cre
 	}
 	f := cmd.Flags()
 	f.StringVar(&access, "provider-kubeconfig", "",
-		"kubeconfig of the provider, from provider-access kubeconfig (required)")
-	f.StringVar(&info, "info", "", "YAML file with the offer of the Secret (default: no offer)")
+		"file with the provider's kubeconfig, the output of provider-access kubeconfig (required)")
+	f.StringVar(&info, "info", "", "YAML file with the offer to store in the Secret (default: no offer)")
 	f.StringVarP(&namespace, "namespace", "n", "liqo-autoscaler", "the Secret's namespace")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "access to the consumer's cluster (default: as kubectl finds it)")
 	_ = cmd.MarkFlagRequired("provider-kubeconfig")
@@ -193,7 +195,7 @@ func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name st
 func NewWriters() *cobra.Command {
 	return cli.Parent("writers", "Check the discovery server's writers file", &cobra.Command{
 		Use:    "validate FILE",
-		Short:  "Check a writers file; fails with all errors, one per line",
+		Short:  "Check a writers file and print all errors, one per line",
 		Args:   cobra.ExactArgs(1),
 		PreRun: cli.EndAtOnce,
 		RunE: func(cmd *cobra.Command, args []string) error {

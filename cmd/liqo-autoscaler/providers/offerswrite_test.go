@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// addOffer first checks the contents. It then creates the Secret of the offer, or updates the Secret as the same field
-// owner. Its errors quote no part of the kubeconfig.
+// addOffer first checks the contents. It then creates the Secret of the offer, or updates the Secret that it has
+// created earlier. Its errors quote no part of the kubeconfig.
 func TestOffersAddWritesTheSecret(t *testing.T) {
 	kube := fake.NewClientset()
 	access := []byte("clusters: [{name: c, cluster: {server: 'https://s3cret'}}]")

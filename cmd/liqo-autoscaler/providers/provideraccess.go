@@ -20,7 +20,7 @@ type Access struct {
 	networks      []string
 }
 
-// Register adds the flags, except a flag for LiqoNamespace.
+// Register adds all flags except one for LiqoNamespace.
 func (a *Access) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&a.noPolicy, "no-policy", false,
@@ -29,10 +29,10 @@ func (a *Access) Register(cmd *cobra.Command) {
 		"provider: "+podBaseline+
 		" (of the Pod Security Standards) or "+podPrivileged+", which omits the policies for pods and Services")
 	flags.StringSliceVar(&a.networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
-		"10.1.0.0/16: its Configurations may contain only these, exactly as written (default: any)")
+		"10.1.0.0/16; the consumer's Configurations may contain only these, exactly as written (default: any networks)")
 }
 
-// Manifest returns the YAML of the objects that the flags describe, and their policies.
+// Manifest returns the YAML of the objects that the flags describe, and the policies that the YAML contains.
 func (a *Access) Manifest(consumer string) (manifest string, policies provider.Policies, err error) {
 	if !fleet.ValidProviderID(a.LiqoNamespace) || a.LiqoNamespace == provider.Namespace {
 		return "", 0, fmt.Errorf("--liqo-namespace %q: give the name of a namespace other than %s, the namespace of the "+
@@ -62,10 +62,11 @@ func NewProviderAccess() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider-access",
 		Short: "Print manifests that give a consumer access to this provider",
-		Long: `Print manifests that give a consumer access to this provider, limited to its own tenant namespace: namespaces, account,
-roles, and the admission policies that keep the account from gaining more permissions and its pods from gaining the
-nodes. Apply the output with the provider's kubectl. Then create the kubeconfig of the account: the credentials of an
-offer.`,
+		Long: `Print manifests that give a consumer access to this provider, limited to its own tenant namespace. The manifests
+contain namespaces, an account, roles and admission policies. The policies prevent the account from gaining more
+permissions. They also prevent the consumer's pods from taking over this provider's nodes. Apply the output as this
+provider's administrator. Then create the kubeconfig of the account with provider-access kubeconfig: an offer contains
+it as its credentials.`,
 		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
 			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
 			"milan.kubeconfig",
@@ -88,8 +89,8 @@ offer.`,
 	return cmd
 }
 
-// prefixes parses networks. An address within a network is an error, because the policies compare the networks with the
-// form that Liqo's IPAM on the consumer writes.
+// prefixes parses networks. It returns an error for an address within a network, such as 10.0.0.1/8, because the
+// policies compare the networks with the form that Liqo's IPAM on the consumer writes.
 func prefixes(networks []string) (all []netip.Prefix, err error) {
 	for _, network := range networks {
 		prefix, err := netip.ParsePrefix(network)
@@ -115,7 +116,7 @@ func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 		consumer)
 }
 
-// Warn prints the actions that a consumer can take because some of the policies are missing.
+// Warn prints which actions a consumer can take because policies are missing.
 func Warn(out io.Writer, consumer string, policies provider.Policies) {
 	switch policies {
 	case provider.PodPolicies:

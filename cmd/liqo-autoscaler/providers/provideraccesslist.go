@@ -30,7 +30,7 @@ var (
 	granted = tenants.GroupVersion().WithResource("resourceslices")
 )
 
-// admins holds clients with the permissions of a provider's administrator.
+// admins holds clients that have the permissions of a provider's administrator.
 type admins struct {
 	kube    kubernetes.Interface
 	objects dynamic.Interface
@@ -55,7 +55,7 @@ type consumer struct {
 	slices  int // number of granted slices
 	cpu     resource.Quantity
 	memory  resource.Quantity
-	lacks   []string // missing bindings of provider-access's policies
+	lacks   []string // policies of provider-access that are not bound
 }
 
 func newProviderAccessList() *cobra.Command {
@@ -66,8 +66,8 @@ func newProviderAccessList() *cobra.Command {
 		Long: `List the consumers that have access to this provider: consumers with an account of provider-access, and consumers
 whose Tenant was created by other means. A row shows the age of the account, the condition of the Tenant, the granted
 ResourceSlices with their amounts, and the admission policies of provider-access that are missing. Kubernetes keeps no
-list of the tokens of an account: docs/security.md has the query for the audit log. Run this command as the provider's
-administrator.`,
+list of the tokens of an account; docs/security.md contains a query for the audit log that finds them. Run this
+command as the provider's administrator.`,
 		Example: "  liqo-autoscaler provider-access list --kubeconfig milan.kubeconfig",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -96,7 +96,7 @@ administrator.`,
 	return cmd
 }
 
-// conditions returns the conditions of the consumer's Tenants, usually of one Tenant.
+// conditions returns the conditions of the consumer's Tenants. A consumer usually has one Tenant.
 func (c consumer) conditions() string {
 	var all []string
 	for i := range c.tenants {
@@ -116,7 +116,7 @@ func (c consumer) missing() string {
 	return strings.Join(c.lacks, ",")
 }
 
-// consumers reads the access of all consumers, by their ids.
+// consumers reads the access of each consumer, and returns the consumers sorted by id.
 func (a admins) consumers(ctx context.Context) ([]consumer, error) {
 	byID := map[string]*consumer{}
 	of := func(id string) *consumer {
@@ -158,7 +158,7 @@ func (a admins) consumers(ctx context.Context) ([]consumer, error) {
 	return all, nil
 }
 
-// policies adds the policies of provider-access that are not bound to each consumer.
+// policies adds to each consumer the policies of provider-access that are not bound.
 func (a admins) policies(ctx context.Context, consumers map[string]*consumer) error {
 	bindings, err := a.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -178,8 +178,8 @@ func (a admins) policies(ctx context.Context, consumers map[string]*consumer) er
 	return nil
 }
 
-// holdings adds the granted slices and amounts to each consumer. It ignores amounts that cannot be parsed, because the
-// consumer may have written them.
+// holdings adds the number and the amounts of the granted slices to each consumer. It ignores amounts that it cannot
+// parse, because the consumer may have written them.
 func (a admins) holdings(ctx context.Context, owners map[string]*consumer) error {
 	options := metav1.ListOptions{Limit: 100}
 	for {

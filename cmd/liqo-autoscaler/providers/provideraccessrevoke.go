@@ -44,7 +44,8 @@ run it again at any time.`,
 	return cmd
 }
 
-// revoke drains the consumer's Tenants, and replaces the consumer's account, so that all its tokens become invalid.
+// revoke drains the consumer's Tenants and replaces the consumer's account. This makes all tokens of the account
+// invalid.
 func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	all, err := a.consumers(ctx)
 	if err != nil {
@@ -77,8 +78,8 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	return nil
 }
 
-// renewAccount deletes an account and creates it again. This makes its tokens invalid, because a token contains the UID
-// of its account. If the second step fails, the administrator must apply the output of provider-access.
+// renewAccount deletes an account and creates it again. This makes the account's tokens invalid, because a token
+// contains the UID of its account. If the creation fails, the administrator must apply the output of provider-access.
 func (a admins) renewAccount(ctx context.Context, name string) error {
 	accounts := a.kube.CoreV1().ServiceAccounts(provider.Namespace)
 	old, err := accounts.Get(ctx, name, metav1.GetOptions{})

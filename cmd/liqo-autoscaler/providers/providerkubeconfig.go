@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// tokenLasts is the default lifetime of a new token. An API server may allow less.
+// tokenLasts is the default lifetime of a new token. An API server may issue tokens with a shorter lifetime.
 const tokenLasts = 90 * 24 * time.Hour
 
 // RegisterDuration adds the flag --duration.
@@ -69,17 +69,17 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 	f.register(cmd)
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the provider's cluster (default: as kubectl finds it)")
 	cmd.Flags().StringVar(&server, "server", "",
-		"address of the provider's API server as the consumer reaches it; required")
+		"address at which the consumer reaches the provider's API server; required")
 	RegisterDuration(cmd, &lasts)
 	return cmd
 }
 
-// administrator returns the configuration with which kubectl would access the cluster.
+// administrator returns the configuration with which kubectl would connect to the cluster.
 func administrator(kubeconfig string) (*rest.Config, error) {
 	return serve.AsKubectl(kubeconfig, "find a kubeconfig")
 }
 
-// accountKubeconfig requests a token for the consumer's account, and returns a kubeconfig with it.
+// accountKubeconfig requests a token for the consumer's account, and returns a kubeconfig with this token.
 func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server string,
 	lasts time.Duration) (text []byte, end time.Time, err error) {
 	kube, err := kubernetes.NewForConfig(admin)
@@ -104,7 +104,8 @@ func Token(ctx context.Context, kube kubernetes.Interface, consumer string, last
 	return newToken(ctx, kube, provider.Namespace, provider.Account(consumer), lasts)
 }
 
-// Kubeconfig returns the kubeconfig of the account that a consumer has on a provider: the credentials of an offer.
+// Kubeconfig returns a kubeconfig for the account that a consumer has on a provider. An offer contains it as its
+// credentials.
 func Kubeconfig(server string, authority []byte, consumer, token string) ([]byte, error) {
 	account := provider.Account(consumer)
 	return clientcmd.Write(clientcmdapi.Config{
@@ -129,8 +130,8 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// Authority returns the certificate authorities of a cluster's API server: the authorities that Kubernetes gives to
-// pods, or else the authorities in the administrator's kubeconfig.
+// Authority returns the certificate authorities of a cluster's API server. These are the authorities that Kubernetes
+// gives to pods or, if it gives none, the authorities in the administrator's kubeconfig.
 func Authority(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
 	for _, namespace := range []string{provider.Namespace, metav1.NamespaceSystem} {
 		known, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

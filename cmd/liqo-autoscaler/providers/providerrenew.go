@@ -15,7 +15,7 @@ import (
 // credentialsKey is the default key of an offer's kubeconfig in its Secret.
 const credentialsKey = "kubeconfig"
 
-// renewals selects the kubeconfigs whose tokens are replaced: a file, or Secrets in the consumer cluster.
+// renewals selects the kubeconfigs whose tokens the command replaces: a file, or Secrets in the consumer cluster.
 type renewals struct {
 	file       string
 	secrets    []string // namespace/name
@@ -31,9 +31,9 @@ func newProviderRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew",
 		Short: "Renew the tokens in kubeconfigs of providers",
-		Long: `Request a new token with a provider's kubeconfig, and write it to the same file or Secret. The worker uses the new token
-immediately. The old token stays valid until it expires. An expired token cannot be renewed: the provider must then
-issue another one with provider-access kubeconfig.
+		Long: `Request a new token with a provider's kubeconfig, and write it to the same file or Secret. The worker uses the new
+token immediately. The old token stays valid until it expires. An expired token cannot be renewed: the provider must
+then issue another one with provider-access kubeconfig.
 
 The chart's CronJob runs this command with --due: it renews each token after a third of its lifetime. It skips Secrets
 that another program owns or that have no token, and prints a line for each. The command fails if a token that is due
@@ -68,19 +68,19 @@ could not be renewed, but still renews the other tokens.`,
 	f.StringVar(&r.kubeconfig, "kubeconfig", "",
 		"access to the consumer's cluster, for Secrets (default: as kubectl finds it)")
 	f.BoolVar(&r.due, "due", false,
-		"renew only tokens after a third of their lifetime, and skip Secrets that cannot be renewed")
+		"renew only tokens that have used a third of their lifetime, and skip Secrets that cannot be renewed")
 	RegisterDuration(cmd, &r.lasts)
 	return cmd
 }
 
-// renewTime bounds the time of the command, because some providers may not respond.
+// renewTime is the maximum duration of the command, because some providers may not respond.
 const renewTime = 4 * time.Minute
 
 func hasToken(what string, end time.Time) string {
 	return fmt.Sprintf("%s has a token that is valid until %s", what, end.UTC().Format(time.RFC3339))
 }
 
-// check returns an error for flags that select no kubeconfig, or both a file and Secrets.
+// check returns an error if the flags select no kubeconfig, or both a file and Secrets.
 func (r renewals) check() error {
 	secrets := len(r.secrets)+len(r.namespaces) > 0
 	if (r.file == "") == !secrets {
@@ -97,7 +97,8 @@ func (r renewals) check() error {
 	return nil
 }
 
-// inFile renews the token in a file. It replaces the file atomically, so that no reader sees a part of the new file.
+// inFile renews the token in a file. It replaces the file atomically, so that a reader sees either the old or the new
+// content.
 func (r renewals) inFile(ctx context.Context) (end time.Time, err error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// `offers` adds a note when the published market is missing, incomplete or old.
+// `offers` prints a note if the published market is missing, incomplete or old.
 func TestOffersNotesAnOldOrMissingMarket(t *testing.T) {
 	from := serve.Published{File: filepath.Join(t.TempDir(), "market.json")}
 	for _, c := range []struct {
 		published market.Market
-		says      []string // one text for each line
+		says      []string // one text for each line of the note
 	}{
 		{says: []string{"no market has been published"}},
 		{published: market.Market{At: time.Now()}},

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// These constants bound a provider's response.
+// These constants limit the time and the size of a provider's response.
 const (
 	answerTime = 20 * time.Second
 	maxAnswer  = 64 << 10
@@ -48,7 +48,8 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	if err != nil {
 		return nil, end, err
 	}
-	// Only the token of the user is used. A kubeconfig may name a program to run, and its writer is not trusted.
+	// Only the user's token is used: a kubeconfig may also name a program to run, and the author of the kubeconfig is
+	// not trusted.
 	bare := parsed.DeepCopy()
 	bare.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo] = &clientcmdapi.AuthInfo{Token: user.Token}
 	access, err := clientcmd.NewDefaultClientConfig(*bare, nil).ClientConfig()
@@ -70,8 +71,8 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	return renewed, end, err
 }
 
-// clientOf returns a client for the API server of a provider. The provider is not trusted, so the client bounds the
-// size and time of responses and does not follow redirects.
+// clientOf returns a client for the API server of a provider. The provider is not trusted, so the client limits the
+// size and the time of responses, and does not follow redirects.
 func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	access.DisableCompression = true
 	access.ContentType = runtime.ContentTypeJSON

@@ -25,7 +25,7 @@ import (
 // --secrets-in.
 const labelRenew = "liqo-autoscaler.io/renew"
 
-// These constants bound one run of the command.
+// These constants limit one run of the command.
 const (
 	atOnce     = 10 // concurrent requests to providers
 	maxSecrets = 5000
@@ -36,7 +36,8 @@ type secretKey struct{ namespace, name, key string }
 
 func (h secretKey) String() string { return h.namespace + "/" + h.name }
 
-// errSkipped means that this command does not renew a kubeconfig. The error that wraps it has the reason.
+// errSkipped means that this command does not renew a kubeconfig. The error that wraps errSkipped contains the
+// reason.
 var errSkipped = errors.New("skipped")
 
 // inSecrets renews the kubeconfig in each Secret, and prints one line for each Secret. It continues after a failure,
@@ -82,7 +83,7 @@ func (r renewals) renewAll(ctx context.Context, kube kubernetes.Interface, out i
 	return errors.Join(failed...)
 }
 
-// holdings returns the Secrets that the flags select, without duplicates.
+// holdings returns the keys of the Secrets that the flags select, without duplicates.
 func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []secretKey, err error) {
 	seen := map[string]bool{}
 	add := func(h secretKey) {
@@ -146,7 +147,8 @@ func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h sec
 	return hasToken(h.String(), end), err
 }
 
-// managers maps labels and annotations to the programs that set them on the objects that they manage.
+// managers contains labels and annotations. The value is the program that sets this key on the objects that it
+// manages.
 var managers = map[string]string{
 	"argocd.argoproj.io/tracking-id":      "Argo CD",
 	"argocd.argoproj.io/instance":         "Argo CD",
@@ -156,7 +158,8 @@ var managers = map[string]string{
 	"reconcile.external-secrets.io/owner": "External Secrets",
 }
 
-// reasonToSkip returns the reason for which this command must not change the Secret, or "" if it may.
+// reasonToSkip returns the reason for which this command must not change the Secret, or "" if the command may change
+// it.
 func reasonToSkip(secret *corev1.Secret) string {
 	const undoes = " writes it from another source, and would undo the change: renew the token in that source"
 	switch {

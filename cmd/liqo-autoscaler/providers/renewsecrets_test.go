@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// tokenOfAge returns a token of this age that is valid for one hour.
+// tokenOfAge returns a token that has this age. It is valid for one hour from its issue.
 func tokenOfAge(age time.Duration) string {
 	begin := time.Now().Add(-age)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:accounts:consumer-rome", "iat": %d, "exp": %d}`, begin.Unix(),
@@ -28,7 +28,7 @@ func tokenOfAge(age time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".b2xk"
 }
 
-// kubeconfigOf returns a kubeconfig of the provider.
+// kubeconfigOf returns a kubeconfig for the provider's API server.
 func kubeconfigOf(api *httptest.Server, user string) []byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
 	return fmt.Appendf(nil, `apiVersion: v1
@@ -40,8 +40,8 @@ users: [{name: u, user: %s}]
 `, api.URL, base64.StdEncoding.EncodeToString(authority), user)
 }
 
-// providerAPI starts an API server of a provider. It answers each request with a new token. When instead is set, that
-// handler answers.
+// providerAPI starts the API server of a provider. It answers each request with a new token. If the parameter instead
+// is set, this handler answers the requests.
 func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,9 +59,9 @@ func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	return api
 }
 
-// TestDueTokensAreRenewed runs the CronJob's command once. The command renews the tokens that are due and prints a
-// reason for each Secret that it skips. It fails at the end when a renewal failed. In a Secret, only the kubeconfig
-// changes.
+// TestDueTokensAreRenewed runs the CronJob's command once. The command renews the tokens that are due, and prints a
+// reason for each Secret that it skips. If a renewal fails, the command continues and returns an error at the end. In
+// a Secret, only the kubeconfig changes.
 func TestDueTokensAreRenewed(t *testing.T) {
 	good := providerAPI(t, nil)
 	refusing := providerAPI(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -42,8 +42,8 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discovery",
 		Short: "Serve the discovery API, where providers publish offers and workers list them",
-		Long: `Serve the discovery API over HTTPS: providers publish offers, workers list them. The server describes
-the API at /v1/openapi.yaml. The certificate, the clients' authorities and the writers file are read again when they change.`,
+		Long: `Serve the discovery API over HTTPS: providers publish offers, and workers list them. /v1/openapi.yaml on the server
+describes the API. The certificate, the clients' authorities and the writers file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.Logger(os.Stderr)
@@ -73,19 +73,19 @@ the API at /v1/openapi.yaml. The certificate, the clients' authorities and the w
 	}
 	cmd.Flags().StringVar(&listen, "listen", ":9010", "address to serve on")
 	observe.Register(cmd, "")
-	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "file with the server's certificate chain, PEM (required)")
-	cmd.Flags().StringVar(&files.key, "tls-key", "", "file with the certificate's key, PEM (required)")
+	cmd.Flags().StringVar(&files.cert, "tls-cert", "", "PEM file with the server's certificate and its chain (required)")
+	cmd.Flags().StringVar(&files.key, "tls-key", "", "PEM file with the key of that certificate (required)")
 	cmd.Flags().StringVar(&files.clientCA, "tls-client-ca", "",
-		"file with the authorities, PEM, that may sign clients' certificates (default: clients have tokens only)")
+		"PEM file with the authorities that may sign clients' certificates (default: clients have only tokens)")
 	cmd.Flags().StringVar(&files.writers, "writers", "",
 		"YAML file with the accepted clients and their token hashes or certificate URIs (required)")
 	cmd.Flags().StringVar(&files.store, "store", "",
-		"where offers are stored: sqlite:FILE, created when missing, or postgres, for several servers (required)")
+		"where offers are stored: sqlite:FILE (created when missing), or postgres for several servers (required)")
 	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
 		"file with PostgreSQL's connection string (default: libpq's variables, such as PGHOST and PGPASSWORD)")
 	cmd.Flags().Float64Var(&files.rate, "rate", 50,
-		"requests per second for each token, and for each address without a token, with bursts of ten times as many; "+
-			"0 for no limit")
+		"maximum requests per second for each token, and for each address that sends no token; a burst may have ten "+
+			"times as many requests; 0 for no limit")
 	for _, name := range []string{"tls-cert", "tls-key", "writers", "store"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
@@ -93,7 +93,7 @@ the API at /v1/openapi.yaml. The certificate, the clients' authorities and the w
 	return cmd
 }
 
-// discoverySite is a discovery server with its files open.
+// discoverySite is a discovery server whose files are open.
 type discoverySite struct {
 	api          *server.Server
 	certificates *server.Certificates
@@ -102,7 +102,8 @@ type discoverySite struct {
 	log          *slog.Logger
 }
 
-// open reads all files for the first time. It returns an error if any file has a fault. The caller must close the site.
+// open reads all files for the first time. It returns an error if a file is not valid. The caller must close the
+// returned site.
 func (f discoveryFiles) open(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer) (
 	*discoverySite, error) {
 	s := &discoverySite{log: log}
@@ -158,8 +159,8 @@ func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error 
 	return g.Wait()
 }
 
-// watchWriters logs when the writers file has a new fault, because the server then refuses all clients. It also logs
-// when the fault is repaired.
+// watchWriters logs a new fault of the writers file, because the server refuses all clients while the file has a
+// fault. It also logs when the fault is repaired.
 func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 	said := ""
 	for wait.For(ctx, every) {
@@ -192,16 +193,17 @@ func newHashToken() *cobra.Command {
 	}
 }
 
-// These constants bound a token in characters. A hash without salt protects only long random tokens.
+// These constants limit the length of a token, in characters. The minimum is needed because a hash without salt
+// protects only long random tokens.
 const (
 	minToken = 32
 	maxToken = 4 << 10
 )
 
-// hashToken reads a token from in, without surrounding space, and returns its tokenSHA256. Its errors do not contain
-// the token.
+// hashToken reads a token, removes surrounding space, and returns the tokenSHA256 of the token. Its errors do not
+// contain the token.
 func hashToken(in io.Reader) (string, error) {
-	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // including the end of the line
+	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // the end of the line is included
 	token := strings.TrimSpace(string(raw))
 	switch {
 	case err != nil:

@@ -62,7 +62,7 @@ func (s testSite) put(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// discoverySiteAt writes the files of a discovery server and serves it until the test ends.
+// discoverySiteAt writes the files of a discovery server, and runs the server until the test ends.
 func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,8 +99,8 @@ func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	return d, &log
 }
 
-// A writers file breaks while the server runs. The server then admits no client and logs the error. When the file is
-// repaired, clients are admitted again.
+// The writers file becomes invalid while the server runs. The server then refuses all clients and logs the error.
+// When the file is repaired, the server accepts clients again.
 func TestBrokenWritersFileIsLogged(t *testing.T) {
 	d, log := discoverySiteAt(t, t.TempDir())
 	c, err := client.New(d.client)
@@ -109,7 +109,7 @@ func TestBrokenWritersFileIsLogged(t *testing.T) {
 
 	good, err := os.ReadFile(d.files.writers)
 	require.NoError(t, err)
-	write := func(content []byte) { // an atomic write: a half-written file would be logged too
+	write := func(content []byte) { // atomically: otherwise a half-written file would be logged, too
 		require.NoError(t, os.WriteFile(d.files.writers+".new", content, 0o600))
 		require.NoError(t, os.Rename(d.files.writers+".new", d.files.writers))
 	}

@@ -51,12 +51,12 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	c.RegisterHub(cmd)
 	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
 	cmd.Flags().IntVar(&f.slots, "slots", 200,
-		"how many nodes and peerings this worker creates concurrently; at most 20, and at most half, for one provider")
+		"how many nodes and peerings this worker creates concurrently; for one provider at most half as many, and at most 20")
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
-		"how many scale-outs and scale-ins take a step concurrently; a higher number adds load on Temporal, and slows the "+
-			"answers to Cluster Autoscaler")
+		"maximum number of scale-outs and scale-ins that take a step at the same time; a higher number adds load on "+
+			"Temporal, and delays the answers to Cluster Autoscaler")
 	cmd.Flags().DurationVar(&f.observeEvery, "observe-every", observer.Every,
-		"how often the existing objects are compared with the booked instances, and each provider in use is checked")
+		"how often the worker compares the existing objects with the booked instances, and checks each provider in use")
 	f.version.Register(cmd)
 	f.bundled.Register(cmd)
 	f.market.RegisterStore(cmd)
@@ -77,7 +77,7 @@ func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
 	return version, errors.Join(f.bundled.Check(), f.Sources.Check())
 }
 
-// runFor reads the UID of the consumer cluster, and then runs the worker for this cluster.
+// runFor reads the UID of the consumer cluster, and then runs the worker with this UID.
 func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err error) {
 	if o.Cluster, err = cluster.UID(ctx); err != nil {
 		return err
@@ -86,7 +86,8 @@ func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err 
 	return worker.Run(ctx, o)
 }
 
-// publishes opens the outputs of the worker for operators: the market, Kubernetes Events, and the mirror.
+// publishes opens the outputs of the worker for operators: the market, Kubernetes Events, and the mirror (objects
+// that kubectl get shows).
 func (f workerFlags) publishes(ctx context.Context, hub workflows.Hub, consumer *rest.Config,
 	log *slog.Logger) (market.Store, activities.EventRecorder, observer.Mirror, error) {
 	store, events, err := f.market.Publishes(ctx, hub, consumer)

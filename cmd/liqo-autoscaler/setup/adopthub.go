@@ -21,10 +21,10 @@ func newAdoptHub(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt-hub",
 		Short: "Assign a hub to this cluster, after the cluster was rebuilt",
-		Long: `Assign a hub to this cluster. A hub belongs to the cluster whose worker first used it, identified by the UID of its
-namespace kube-system. Processes of any other cluster exit before they change anything. A rebuilt cluster has another
-UID, so its processes exit until this command assigns the hub to it. First make sure that no process of the former
-cluster runs: each cluster would treat the nodes of the other cluster as lost.`,
+		Long: `Assign a hub to this cluster. A hub belongs to the cluster whose worker first used it. The hub's processes in any
+other cluster exit before they change anything. A cluster is identified by the UID of its namespace kube-system. A
+rebuilt cluster has another UID, so its processes exit until this command assigns the hub to it. First make sure that
+no process of the former cluster runs: otherwise each cluster would treat the nodes of the other cluster as lost.`,
 		Example: "  liqo-autoscaler temporal adopt-hub --hub edge --kubeconfig consumer.kubeconfig",
 		Args:    cobra.NoArgs,
 	}

@@ -13,16 +13,16 @@ const MinProvision = 15 * time.Minute
 
 // CAFlag is a flag of Cluster Autoscaler (1.30 and later) that liqo-autoscaler needs or recommends.
 type CAFlag struct {
-	// Name is the name of the flag. It has a suffix such as "_1" if CA accepts the flag several times. CA's chart removes
-	// the suffix.
+	// Name is the name of the flag. If CA accepts the flag several times, Name has a suffix such as "_1", which CA's
+	// chart removes.
 	Name, Value string
-	// Why explains the flag to readers of the values file, line by line.
+	// Why explains the flag to readers of the values file. Each element is one line.
 	Why []string
 }
 
-// CAFlags returns CA's flags. It is their only source: `config cloud-config -o helm-values` prints them, and `make
-// update` writes them into deploy/ca/values.yaml and the notes of our chart. docs/cluster-autoscaler.md explains each
-// flag with references to CA's source.
+// CAFlags returns CA's flags. It is the only place that defines them: `config cloud-config -o helm-values` prints
+// them, and `make update` writes them into deploy/ca/values.yaml and the notes of our chart.
+// docs/cluster-autoscaler.md explains each flag with references to CA's source.
 func CAFlags(provision time.Duration) []CAFlag {
 	minutes := strings.TrimSuffix(provision.String(), "0s")
 	return []CAFlag{
@@ -30,8 +30,9 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"The value cloudConfigPath of CA's chart has no effect with externalgrpc.",
 			"If CA's pod has HTTPS_PROXY, add .svc to NO_PROXY (extraEnv). Otherwise CA sends its gRPC calls to the proxy."}},
 		{"max-node-provision-time", minutes, []string{
-			"Three minutes more than the largest budgets.total of the node groups. With less, CA deletes nodes that are",
-			"still being created. From CA 1.35 on, set max-node-startup-time to the same value."}},
+			"Three minutes more than the largest budgets.total of the node groups. With a shorter",
+			"time, CA deletes nodes that are still being created. From CA 1.35 on, set max-node-startup-time to the same",
+			"value."}},
 		{"enforce-node-group-min-size", "true", []string{
 			"Without this flag CA does not scale out to the min of a node group, and min limits only the scale-in."}},
 		{"initial-node-group-backoff-duration", "30s", []string{
@@ -39,8 +40,8 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"nothing, and capacity may be free again soon."}},
 		{"max-node-group-backoff-duration", "3m", nil},
 		{"ok-total-unready-count", "1000", []string{
-			"By default CA stops scaling when more than 3 nodes and 45 % are unready. With this value the unready nodes of",
-			"one provider do not stop CA."}},
+			"By default CA stops scaling while more than 3 nodes, and more than 45 % of all nodes, are unready. With this",
+			"value the unready nodes of one provider do not stop CA."}},
 		{"skip-nodes-with-local-storage", "false", []string{
 			"By default CA never removes a node with pods of kube-system or with an emptyDir. Most virtual nodes have such",
 			"pods."}},
@@ -49,7 +50,7 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"Pods of DaemonSets that tolerate every taint are bound to virtual nodes but never run there, so CA must not",
 			"count them as load."}},
 		{"node-info-cache-expire-time", "10m", []string{
-			"For this time CA assumes that all nodes of a group are like its first Node; by default for ten years."}},
+			"For this time CA assumes that all nodes of a group are like the group's first Node. The default is ten years."}},
 		{"node-deletion-batcher-interval", "1s", []string{
 			"With this interval CA deletes all idle nodes of a group by one call, not by up to ten concurrent calls."}},
 		{"balance-similar-node-groups", "true", []string{
@@ -62,8 +63,9 @@ func CAFlags(provision time.Duration) []CAFlag {
 	}
 }
 
-// withGRPCExpander returns the flags with --expander=grpc instead of another expander, so that the gRPC server at
-// address chooses the node group. authority is the file with the certificate authority that verifies the server.
+// withGRPCExpander returns the flags with --expander=grpc instead of another expander. The gRPC server at the address
+// then chooses the node group. The parameter authority is the file with the certificate authority that verifies the
+// server.
 func withGRPCExpander(flags []CAFlag, address, authority string) (out []CAFlag) {
 	for _, f := range flags {
 		if f.Name != "expander" {

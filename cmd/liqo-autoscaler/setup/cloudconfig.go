@@ -17,15 +17,15 @@ import (
 // cloudConfig holds Cluster Autoscaler's settings for our server: its --cloud-config file, and the values of its Helm
 // chart.
 type cloudConfig struct {
-	// These are the keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files. Without Cert,
-	// CA uses plaintext.
+	// These are the keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs Cert, Key and CACert.
+	// Without Cert, CA uses plaintext.
 	Address, Cert, Key, CACert string
 	GRPCTimeout                time.Duration
 	// ClusterName is a value of the chart. Without it the chart renders nothing.
 	ClusterName string
 	// MaxProvision is the value of max-node-provision-time. It is computed from the budgets of the node groups.
 	MaxProvision time.Duration
-	// GRPCExpander makes CA request from the gRPC server which node group to grow.
+	// GRPCExpander makes CA let the gRPC server choose the node group to grow.
 	GRPCExpander bool
 }
 
@@ -67,8 +67,9 @@ func newCloudConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cloud-config",
 		Short: "Print Cluster Autoscaler's --cloud-config file, or the values of its Helm chart",
-		Long: `Print the file for Cluster Autoscaler's --cloud-config, or with -o helm-values the values of its Helm chart that go with
-it. --config adapts the values to your node groups. --cert is Cluster Autoscaler's client certificate.`,
+		Long: `Print the file for Cluster Autoscaler's flag --cloud-config. With -o helm-values, print matching values for Cluster
+Autoscaler's Helm chart instead; --config adapts these values to your node groups. --cert is the path of Cluster
+Autoscaler's client certificate.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if plaintext {
@@ -82,15 +83,15 @@ it. --config adapts the values to your node groups. --cert is Cluster Autoscaler
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.Address, "address", "liqo-autoscaler.liqo-autoscaler.svc:8086",
-		"host:port of the gRPC server; the host must be in its certificate")
+		"host:port of the gRPC server; the server's certificate must contain the host")
 	f.StringVar(&c.Cert, "cert", certPath,
-		"path of the client's certificate in Cluster Autoscaler's container")
-	f.StringVar(&c.Key, "key", keyPath, "path of its key")
+		"path of the client certificate in Cluster Autoscaler's container")
+	f.StringVar(&c.Key, "key", keyPath, "path of the client certificate's key in that container")
 	f.StringVar(&c.CACert, "cacert", caPath,
-		"path of the authority of the server's certificate")
+		"path of the authority for the server's certificate in that container")
 	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only if no other client can reach the server")
 	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", grpcTimeout, "how long Cluster Autoscaler waits for an answer")
-	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart requires")
+	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster; the Helm chart requires a name")
 	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler lets the gRPC server "+
 		"choose the node group to grow; start the server with --grpc-expander too")
 	f.StringVar(&groups, "config", "", "YAML file with the node groups")
@@ -99,7 +100,7 @@ it. --config adapts the values to your node groups. --cert is Cluster Autoscaler
 	return cmd
 }
 
-// adapt validates the settings, and adapts them to the node groups in the file.
+// adapt validates the settings, and adapts them to the node groups in the given file, if any.
 func (c *cloudConfig) adapt(groups string) error {
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		return fmt.Errorf("--address: %w", err)
@@ -188,8 +189,9 @@ extraArgs:
 {{- end }}
 ` + CAPod
 
-// CAPod contains the values of CA's chart for CA's pod: two replicas, the settings of Pod Security's level restricted,
-// and an affinity that keeps CA off the virtual nodes, which CA itself removes. The chart sets none of these.
+// CAPod contains the values of CA's chart for CA's pod. The chart does not set these values. The values are two
+// replicas, the settings for Pod Security's level restricted, and an affinity that keeps CA off the virtual nodes,
+// because CA itself removes these nodes.
 const CAPod = `# Only one replica is active. The other replica waits for its Lease.
 replicaCount: 2
 # With these security contexts Pod Security's level restricted admits the pod.
@@ -203,7 +205,8 @@ containerSecurityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
-# The same as in the examples of CA's repository. CA keeps all pods and nodes in memory: raise them for a large cluster.
+# These resources are the same as in the examples of CA's repository. CA keeps all pods and nodes in memory, so raise
+# the resources for a large cluster.
 resources:
   requests: {cpu: 100m, memory: 300Mi}
 # Keeps CA's pods away from Liqo's virtual nodes, which CA itself adds and removes.

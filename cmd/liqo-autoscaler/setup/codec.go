@@ -27,10 +27,9 @@ func newCodec(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "codec",
 		Short: "Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads",
-		Long: `Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads. It also shows
-the larger memos of node groups, which are compressed. It decrypts for every program that can reach
-it. Therefore it listens only on a loopback address, and answers only pages of --ui-origin. It runs until it is
-interrupted.`,
+		Long: `Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads. They then also show the
+larger memos of node groups, which are compressed. The codec decrypts for every program that can reach it. Therefore
+it listens only on a loopback address, and answers only pages of --ui-origin. It runs until it is interrupted.`,
 		Example: `  liqo-autoscaler temporal codec --temporal-codec-key-file keys
   temporal workflow describe --workflow-id nodegroup/standard --codec-endpoint http://127.0.0.1:8234`,
 		Args: cobra.NoArgs,
@@ -69,7 +68,7 @@ func serveCodec(ctx context.Context, listen string, handler http.Handler, out io
 	return nil
 }
 
-// unpacked is a codec for tools that show payloads. It also decompresses memos.
+// unpacked is a codec for tools that show payloads. In addition to decrypting them, it decompresses memos.
 type unpacked struct{ converter.PayloadCodec }
 
 // Decode implements converter.PayloadCodec.

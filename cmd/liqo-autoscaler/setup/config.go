@@ -25,8 +25,8 @@ func NewConfig(c *connect.Common) *cobra.Command {
 func newConfigValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Check a node-group config; fails with all errors, one per line",
-		Long: `Check a node-group config; fails with all errors, one per line. To check a file of offers use
+		Short: "Check a node-group config and print all errors, one per line",
+		Long: `Check a node-group config and print all errors, one per line. To check a file of offers use
 "liqo-autoscaler offers validate", and to check the values of the chart use "helm lint".`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func (c changes) Table(out io.Writer, style output.Style) error {
 		func(c grpcserver.Change) []string { return []string{c.Group, string(c.Effect), c.Message} }))
 }
 
-// ineffective returns an error when some values of the config would have no effect.
+// ineffective returns an error if some values of the config would have no effect.
 func (c changes) ineffective() error {
 	var groups []string
 	for _, change := range c.Changes {
@@ -60,13 +60,13 @@ func newConfigDiff(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff FILE",
 		Short: "Show the effect of a node-group config on the running groups",
-		Long: `Show the effect that a node-group config would have in the gRPC server: running groups of its hub that are added,
-retired or changed, and values that would have no effect (ChangeNotInForce), because a group with nodes keeps its
-template. Limits of all groups are not compared, because the groups do not publish them. Groups with per are derived
-from the published offers, which the command reads with your kubeconfig or from --market-file. Without these offers it
-compares only the derived groups that run.
-It needs Temporal, but no worker, and changes nothing. It exits with 0 when every value takes effect, and with 1 when a
-value would have no effect, or on an error.`,
+		Long: `Show the effect that a node-group config would have in the gRPC server: the groups of its hub that the server would
+add, retire or change. The command also shows the values that would have no effect (ChangeNotInForce), because a group
+with nodes keeps its template. It does not compare the limits for all groups together, because the groups do not
+publish them. Groups with the key per are derived from the published offers, which the command reads with your
+kubeconfig or from --market-file. Without these offers it compares only the derived groups that run. The command needs
+Temporal, but no worker, and changes nothing. It exits with 0 when every value takes effect, and with 1 when a value
+would have no effect, or on an error.`,
 		Example: "  liqo-autoscaler config diff nodegroups.yaml\n  liqo-autoscaler config diff nodegroups.yaml -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -100,13 +100,13 @@ value would have no effect, or on an error.`,
 	return cmd
 }
 
-// changesOf returns the changes of a config. The market may be nil.
+// changesOf returns the changes that a config would cause. The market may be nil.
 func changesOf(cfg config.Config, running []fleet.Snapshot, m *market.Market) []grpcserver.Change {
 	derived := derivedOf(running, m)
 	return grpcserver.Changes(running, derived.Expand(cfg.NodeGroups), derived.Derives)
 }
 
-// derivedOf derives groups as a gRPC server does that starts while these groups run.
+// derivedOf derives groups in the same way as a gRPC server that starts while these groups run.
 func derivedOf(running []fleet.Snapshot, m *market.Market) *derive.Groups {
 	var inForce []fleet.GroupSpec
 	for _, s := range running {

@@ -35,7 +35,8 @@ nodeGroups:
 - {id: each, per: provider, shape: {cpu: 1, memory: 4Gi, pods: 110}}
 `
 
-// The command shows, for a pull request, the effect of a changed config and the values that would have no effect.
+// `config diff` shows the effect of a changed config, for example for a pull request. It also shows the values that
+// would have no effect.
 func TestConfigDiffShowsTheEffect(t *testing.T) {
 	parse := func(text string) config.Config {
 		cfg, err := config.Parse([]byte(text))

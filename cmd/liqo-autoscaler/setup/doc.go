@@ -1,3 +1,3 @@
-// Package setup implements the commands that prepare an installation: its config, Cluster Autoscaler's config, and
-// Temporal.
+// Package setup implements the commands that prepare an installation. They concern its config, the config of Cluster
+// Autoscaler, and Temporal.
 package setup

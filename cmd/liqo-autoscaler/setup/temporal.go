@@ -78,7 +78,7 @@ func setup(ctx context.Context, c *connect.Common, f setupFlags, out, errOut io.
 	return nil
 }
 
-// reached waits until Temporal responds.
+// reached waits until Temporal responds. The parameter limit is the longest wait.
 func reached(ctx context.Context, t client.Client, target *connect.Target, limit time.Duration,
 	errOut io.Writer) error {
 	return cli.Patiently(ctx, limit, errOut, func() (again bool, err error) {

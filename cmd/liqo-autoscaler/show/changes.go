@@ -7,9 +7,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Changes returns the differences between two snapshots of a group: new and changed instances, then released instances,
-// then the group's conditions. balance returns the balance of a snapshot's account. before may be the zero snapshot;
-// then all instances are new.
+// Changes returns the differences between two snapshots of a group: new and changed instances, then released
+// instances, then the group's conditions. The function balance returns the balance of a snapshot's account. If before
+// is the zero snapshot, all instances are new.
 func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) []Change {
 	old := map[string]fleet.InstanceView{}
 	for _, v := range before.Instances {
@@ -43,6 +43,6 @@ func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Ba
 func differs(a, b fleet.InstanceView) bool {
 	af, bf := a.Failure, b.Failure
 	a.Failure, b.Failure = nil, nil
-	a.Since = b.Since // a new start of the same phase also has another attempt
+	a.Since = b.Since // if a phase starts again, the attempt differs, too
 	return a != b || (af == nil) != (bf == nil) || af != nil && *af != *bf
 }

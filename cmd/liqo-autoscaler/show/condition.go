@@ -37,14 +37,15 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 		Message: "by an operator: no new nodes are created there (liqo-autoscaler uncordon provider " + p.ID + ")"}
 }
 
-// conditionPods is the condition of a provider on which pods have waited longer than budgets.podStart of their group.
+// conditionPods is the condition of a provider on which a pod has waited longer than the budgets.podStart of its
+// group.
 const conditionPods = "PodsDoNotStart"
 
-// conditionVolumes is the condition of a provider with a node that is not removed because of volumes.
+// conditionVolumes is the condition of a provider with a node that is kept because of volumes on the provider.
 const conditionVolumes = "HoldsVolumes"
 
-// Found adds the findings of the worker. Overdue pods, and volumes that keep a node, become conditions of their
-// provider.
+// Found adds the worker's findings. Overdue pods, and volumes because of which a node is kept, become conditions of
+// their provider.
 func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
 	for _, k := range f.Kept {

@@ -12,19 +12,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Cost contains the costs of a group's nodes, in units of the currency, as of At.
+// Cost contains the costs of a group's nodes, in units of the currency. They are the costs until the time At.
 type Cost struct {
 	Currency string `json:"currency"`
-	// Account is the account to which the costs belong, unless it is the group's own account.
+	// Account is the account to which the costs belong. It is "" for the group's own account.
 	Account string    `json:"account,omitempty"`
 	Since   time.Time `json:"since"` // start of the time that the sums cover
 	At      time.Time `json:"at"`
-	// PerHour is the hourly cost without the Unpriced nodes, whose price is unknown.
+	// PerHour is the hourly cost of the nodes whose price is known. Unpriced is the number of the other nodes.
 	PerHour   float64        `json:"perHour"`
 	Unpriced  int            `json:"unpriced,omitempty"`
 	ThisMonth float64        `json:"thisMonth"` // in UTC
 	Providers []ProviderCost `json:"providers,omitempty"`
-	// Limits compare the limits with the costs of all groups of the account.
+	// Limits compares each spending limit with the costs of all groups of the account.
 	Limits []money.Reach `json:"limits,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type ProviderCost struct {
 	SoFar    float64 `json:"soFar"` // since Cost.Since
 }
 
-// costOf returns the cost in the snapshot, and the limits compared with the balance of the account. It returns nil when
+// costOf returns the cost in the snapshot. It compares the limits with the balance of the account. It returns nil if
 // the snapshot has no cost.
 func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	if s.Cost.Since.IsZero() {
@@ -60,7 +60,7 @@ func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	return c
 }
 
-// cells returns the table cells with the cost per hour, the cost of the month, and the reached limits.
+// cells returns the table cells with the hourly cost, the cost of this month, and the limits that are reached.
 func (c *Cost) cells() []string {
 	if c == nil {
 		return []string{"", "", ""}
@@ -83,7 +83,7 @@ func perHour(rate float64, unpriced int, currency string) string {
 	return sum(rate, unpriced, currency)
 }
 
-// sum renders an amount. It renders 0 as "unknown" if nodes without a price exist.
+// sum renders an amount. If the amount is 0 and nodes without a known price exist, sum renders it as "unknown".
 func sum(amount float64, unpriced int, currency string) string {
 	if amount == 0 && unpriced > 0 {
 		return "unknown"

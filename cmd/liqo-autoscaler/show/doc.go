@@ -1,3 +1,3 @@
-// Package show renders the state of a hub: the documents that `status` and `offers` print with -o json or yaml, and
-// their tables. The documents are stable: later versions may only add fields.
+// Package show renders the state of a hub: as the documents that `status` and `offers` print with -o json or yaml,
+// and as tables. The documents are stable: later versions may only add fields.
 package show

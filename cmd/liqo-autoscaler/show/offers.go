@@ -17,24 +17,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Offers is the output document of `offers`, with one entry per provider, sorted by the offers' names.
+// Offers is the output document of `offers`. It has one entry for each provider, sorted by the names of the offers.
 type Offers struct {
 	Offers []Offer `json:"offers"`
-	// Problems are the offers that their source had to omit, with the reasons. They are set only when a source was read.
+	// Problems are the offers that their source had to omit, with the reasons. They are set only if a source was
+	// read.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Offer contains the offer of one provider, and the amounts that holds use. It omits the credentials.
+// Offer contains the offer of one provider, and the amounts that holds (reservations for single attempts) use. It
+// omits the credentials.
 type Offer struct {
 	// Name is the offer's name in its source, or the provider's id when no offer is known.
 	Name string `json:"name"`
 	// Provider is the Liqo cluster id.
 	Provider string `json:"provider"`
-	// Current reports whether a source has the offer now. It is null when no source was read.
+	// Current reports whether a source has the offer now. It is null if no source was read.
 	Current  *bool               `json:"current,omitempty"`
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
-	// LargestNodes are the provider's largest nodes. A new node must fit into at least one entry.
+	// LargestNodes are the sizes of the provider's largest nodes. A new node must fit into at least one of these
+	// sizes.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
 	Labels       map[string]string     `json:"labels,omitempty"`
 	// Price is the price per node and hour. If it is 0, Prices applies.
@@ -65,14 +68,15 @@ type Offer struct {
 	Waits string `json:"waits,omitempty"`
 }
 
-// Hold is one attempt's share of an offer.
+// Hold is the amount of an offer that is reserved for one attempt to create a node.
 type Hold struct {
 	Node  string          `json:"node"` // the attempt's object name
 	State fleet.HoldState `json:"state"`
 }
 
-// OffersOf combines the known providers with the present offers of a source. offered is nil when no source was read.
-// group is any running node group, or nil when none runs; it supplies the currency, which all groups share.
+// OffersOf combines the known providers with the present offers of a source. The parameter offered is nil if no
+// source was read. The parameter group is any running node group, or nil if none runs; it supplies the currency,
+// which is the same for all groups.
 func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *fleet.GroupSpec) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
@@ -103,7 +107,8 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 	return Offers{Offers: all}
 }
 
-// Waiting adds the events for which removals of peerings wait. removals maps providers to these events.
+// Waiting adds the events for which the removals of peerings wait. The keys of the map removals are the providers,
+// and its values are these events.
 func (o Offers) Waiting(removals map[string]string) Offers {
 	for n := range o.Offers {
 		o.Offers[n].Waits = removals[o.Offers[n].Provider]
@@ -164,7 +169,8 @@ func (o Offers) Table(out io.Writer, style output.Style) error {
 	}), "AGE", "HELD")
 }
 
-// current reports whether the offer exists now. A provider that was used stays listed after its offer is removed.
+// current renders whether the offer exists now. A provider that was used stays in the list after its offer is
+// removed.
 func (o Offer) current() string {
 	if o.Current == nil {
 		return "unknown"

@@ -11,14 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// openCostHeader are the columns of OpenCost's CSV of prices (opencost/opencost, configs/pricing_schema.csv).
+// openCostHeader contains the columns of OpenCost's CSV of prices (opencost/opencost, configs/pricing_schema.csv).
 var openCostHeader = []string{"EndTimestamp", "InstanceID", "Region", "AssetClass", "InstanceIDField", "InstanceType",
 	"MarketPriceHourly", "Version"}
 
-// OpenCostCSV prints the hourly price of each node in the CSV format of OpenCost (CSV_PATH). Each Node has a row, which
-// OpenCost finds by the providerID. Nodes without a price have no row. InstanceType is the node's own name: OpenCost
-// prefers the mean price of a type to the price of a node (opencost/opencost, pkg/cloud/provider/csvprovider.go,
-// NodePricing). Region stays empty: if any row has a region, OpenCost also compares the regions of Nodes.
+// OpenCostCSV prints the hourly price of each node in OpenCost's CSV format (CSV_PATH). Each Node has one row, which
+// OpenCost finds by the providerID. Nodes without a price have no row. InstanceType contains the name of the node,
+// because OpenCost would otherwise use the mean price of all nodes of a type (opencost/opencost,
+// pkg/cloud/provider/csvprovider.go, NodePricing). Region stays empty: if any row has a region, OpenCost also
+// compares the regions of Nodes.
 func OpenCostCSV(out io.Writer, now time.Time, groups []fleet.Snapshot) error {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })

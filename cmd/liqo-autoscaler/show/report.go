@@ -18,26 +18,27 @@ import (
 // ReportFormats are the values of -o of the report.
 var ReportFormats = []string{"text", "csv", "opencost-csv"}
 
-// others is the name in the report for all providers that a bill combines because it limits the number of providers per
-// day.
+// others is the report's name for the providers that a bill combines into one entry. A bill does this because it
+// limits the number of providers per day.
 const others = "(others)"
 
-// Report contains the costs of nodes on the days From to Until, both included, in UTC.
+// Report contains the costs of nodes on the days from From to Until, in UTC. Both days are included.
 type Report struct {
 	From, Until time.Time
 	Groups      []ReportGroup
 	Rows        []ReportRow // by date, then group and provider
 
-	rows map[ReportRow]int // maps each row without its amount to its index in Rows
+	rows map[ReportRow]int // maps each row, with Cost 0, to its index in Rows
 }
 
-// ReportGroup contains the costs of a node group over all its lives.
+// ReportGroup contains the costs of a node group. If the group ended and was created again, ReportGroup combines the
+// costs of all runs.
 type ReportGroup struct {
 	Name, Account string
 	// Cost is the present cost, or the last cost of a group that has ended.
 	Cost money.Cost
-	// Since is the start of the time that its sums cover. Unpriced is the time for which nodes without a known price ran
-	// during the report.
+	// Since is the start of the time that the sums of the group cover. Unpriced is the time for which nodes without a
+	// known price ran during the report.
 	Since    time.Time
 	Unpriced time.Duration
 	// Ended is true when the group no longer runs.
@@ -50,8 +51,8 @@ type ReportRow struct {
 	Cost                                     float64
 }
 
-// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life that is in
-// both lists once.
+// ReportOf adds up the bills of running groups until now, and the bills of ended groups. If a group's run is in both
+// lists, it counts once.
 func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour),
 		rows: map[ReportRow]int{}}
@@ -71,7 +72,7 @@ func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	return r
 }
 
-// add adds a bill for one life of a group, from its start to its end.
+// add adds the bill of one run of a group, from the creation of the group to its end.
 func (r *Report) add(b money.Bill, now time.Time, ended bool) {
 	cost, over := b.Cost, []money.CostDay(nil)
 	if !ended {
@@ -105,7 +106,7 @@ func (r *Report) since(b money.Bill) time.Time {
 	return since
 }
 
-// addGroup adds a group. If the report has an earlier or later life of the group, it combines both.
+// addGroup adds a group. If the report already has another run of the group, addGroup combines the two.
 func (r *Report) addGroup(of ReportGroup) {
 	n := slices.IndexFunc(r.Groups, func(g ReportGroup) bool {
 		return g.Name == of.Name && g.Cost.Currency == of.Cost.Currency
@@ -124,7 +125,8 @@ func (r *Report) addGroup(of ReportGroup) {
 	have.Unpriced += of.Unpriced
 }
 
-// addRow adds a row. If the report has a row of another life of the group on that day, it adds the amount to that row.
+// addRow adds a row. If the report already has a row of another run of the group for this day and provider, addRow
+// adds the amount to that row.
 func (r *Report) addRow(row ReportRow) {
 	key := row
 	key.Cost = 0
@@ -148,7 +150,7 @@ func (r Report) CSV(out io.Writer) error {
 	return w.Error()
 }
 
-// Text prints sums by group and provider, and notes about costs that the sums do not include.
+// Text prints the sums by group and provider, and notes about costs that the sums do not include.
 func (r Report) Text(out io.Writer) error {
 	if len(r.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run, and no costs are recorded.")

@@ -24,7 +24,8 @@ func amounts(pairs ...any) map[string]money.Money {
 	return out
 }
 
-// published returns bills that groups published hours before the report. Their nodes continue to cost until the report.
+// published returns bills that groups published hours before the report. The nodes of the groups also cost money
+// between the bill and the report.
 func published() []money.Bill {
 	return []money.Bill{
 		{Group: "standard", Account: "team", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
@@ -41,8 +42,8 @@ func published() []money.Bill {
 	}
 }
 
-// ended returns the bills of a group that was renamed to standard, of an earlier group with the name standard, and of a
-// group that still runs.
+// ended returns three bills. The first one is of the group basic, which has been renamed to standard. The second one
+// is of an earlier run of the group standard, and the third one of a group that still runs.
 func ended() []money.Bill {
 	return []money.Bill{
 		{Group: "basic", Account: "team", From: "2026-11-12", Cost: money.Cost{Currency: "EUR",
@@ -72,7 +73,7 @@ func TestReportMatchesItsGoldenFiles(t *testing.T) {
 	}
 }
 
-// The report contains a separate sum for each currency.
+// The report contains a separate total for each currency.
 func TestEachCurrencyHasItsOwnSum(t *testing.T) {
 	var groups []money.Bill
 	for n := range 30 {

@@ -17,7 +17,7 @@ type Selection struct {
 	Phases []string
 }
 
-// Phases are the phases that a Selection accepts, in the order of an instance's life.
+// Phases are the phases that a Selection accepts, in the order in which an instance passes through them.
 var Phases = []string{string(fleet.Pending), string(fleet.Discovering), string(fleet.Selecting), string(fleet.Peering),
 	string(fleet.Joining), string(fleet.Ready), NotReady, string(fleet.Draining), string(fleet.Unpeering),
 	string(fleet.Failed), string(fleet.Released)}
@@ -41,10 +41,10 @@ func (s *Selection) Check() error {
 	return nil
 }
 
-// IsPattern reports whether the text may match several names.
+// IsPattern reports whether the text is a pattern, which may match several names.
 func IsPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }
 
-// Matches reports whether names and patterns select a name. An empty list selects every name.
+// Matches reports whether one of the names and patterns matches the name. An empty list matches every name.
 func Matches(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
@@ -58,8 +58,8 @@ func (s Selection) Instance(i Instance) bool {
 		(len(s.Phases) == 0 || slices.Contains(s.Phases, i.Shown()))
 }
 
-// Of returns the selected part of the status. If providers or phases are selected, it omits groups that have neither a
-// selected instance nor a selected standby.
+// Of returns the selected part of the status. If providers or phases are selected, Of omits each group that has no
+// selected instance and no selected standby peering.
 func (s Status) Of(sel Selection) Status {
 	s.Instances = slices.DeleteFunc(s.Instances, func(i Instance) bool { return !sel.Instance(i) })
 	s.Standby = slices.DeleteFunc(s.Standby, func(b Standby) bool {
@@ -81,7 +81,8 @@ func (s Status) Of(sel Selection) Status {
 	return s
 }
 
-// Finding reports whether a finding about a group or a provider is selected. An unknown group or provider is "".
+// Finding reports whether a finding about a group or a provider is selected. A parameter is "" if the group or the
+// provider is unknown.
 func (s Selection) Finding(group, provider string) bool {
 	return (group == "" || Matches(s.Groups, group)) && (provider == "" || Matches(s.Providers, provider))
 }

@@ -34,7 +34,7 @@ func list(cpu, memory, gpu string) corev1.ResourceList {
 	return l
 }
 
-// snapshots returns groups with every phase and every kind of problem.
+// snapshots returns groups with instances in every phase and with every type of problem.
 func snapshots() []fleet.Snapshot {
 	epoch := fleet.NewEpoch(ago(50 * time.Hour))
 	name := func(group string, seq int) string { return fleet.InstanceName(group, epoch, seq) }
@@ -99,26 +99,26 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 			Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned,
 				Reason: "the provider has set our Tenant liqo-tenant-munich/munich to Cordoned"},
 		},
-		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from the objects that exist
+		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // rebuilt from the existing objects
 	}, []fleet.Offer{milan, turin}
 }
 
-// unreachable returns one of these providers. It does not answer.
+// unreachable returns the provider milan. It does not answer.
 func unreachable() fleet.ProviderSnapshot {
 	return fleet.ProviderSnapshot{ID: "milan", Standing: fleet.Standing{Access: fleet.AccessSilent,
 		Since:   ago(7 * time.Minute),
 		Message: "observe provider milan: cannot look: connection refused"}}
 }
 
-// cordoned returns the same provider after an operator has cordoned it.
+// cordoned returns the provider milan, which does not answer, after an operator has cordoned it.
 func cordoned() fleet.ProviderSnapshot {
 	p := unreachable()
 	p.Phase, p.Cordoned = fleet.Established, ago(time.Hour)
 	return p
 }
 
-// differing returns a group with a node that differs and with pods that do not run, and a provider that still has an
-// object of ours.
+// differing returns a status with three findings: a node of the group differs from the template, pods do not run, and
+// a provider still has an object of ours that should be removed.
 func differing() show.Status {
 	s := show.StatusOf(nil, snapshots()[1])
 	return s.Found(market.Findings{
@@ -127,7 +127,7 @@ func differing() show.Status {
 		MoreNodes: 12,
 		Left: []market.Left{{Provider: "milan", Since: ago(5 * time.Minute),
 			Object:      "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
-			KeptBecause: "it is removed when it is still there in ten minutes"}},
+			KeptBecause: "it is removed if it still exists after ten minutes"}},
 		Pods: []market.PodsWaiting{
 			{Provider: "milan", Group: "gpu-10", Verdict: "NotStarting", Count: 3, Overdue: 2, Pod: "shop/web-0",
 				Since: ago(12 * time.Minute), Why: "container main waits: ImagePullBackOff: Back-off pulling image web:9"},
@@ -136,7 +136,7 @@ func differing() show.Status {
 	})
 }
 
-// costly returns groups with nodes whose price is known, unknown, or at a limit.
+// costly returns groups whose nodes have known and unknown prices, and whose costs have reached limits.
 func costly() show.Status {
 	groups := snapshots()
 	hour, month := 1.5, 1000.
@@ -154,7 +154,8 @@ func costly() show.Status {
 		{Provider: "paris", Group: "gpu-10", Node: "lca-gpu-10-abc-1-1", Claims: 1, Claim: "ml/model"}}})
 }
 
-// blocked returns groups that cannot grow, or that do not follow their config. Each has a different reason.
+// blocked returns groups that cannot grow, or that do not follow their config, each for a different reason. One group
+// has no such reason.
 func blocked() show.Status {
 	hour, month := 0.3, 10.
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
@@ -186,8 +187,8 @@ func blocked() show.Status {
 	return show.StatusOf(nil, all...).Priced(all, nil, []choice.Candidate{{Offer: offered[0]}}, now)
 }
 
-// Without prices, status shows a spending limit when no budget remains. With prices, status shows it when the budget
-// cannot pay one more node.
+// If no prices are known, status shows a spending limit when it is used up. If prices are known, status shows the
+// limit when the rest of the budget does not suffice for one more node.
 func TestSpendingLimitIsShownWhenNoNodeFits(t *testing.T) {
 	hour := 0.3
 	s := snapshots()[0]
@@ -240,7 +241,7 @@ func TestDocumentsMatchTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-// A program that decodes the JSON gets the same data that was encoded.
+// The JSON of a status can be decoded without loss.
 func TestJSONRoundTrip(t *testing.T) {
 	status := show.StatusOf(nil, snapshots()...)
 	var out bytes.Buffer
@@ -265,7 +266,7 @@ func TestChangesOfInstancesAreListed(t *testing.T) {
 	after.At, after.Target = now, 5
 	after.Instances = append([]fleet.InstanceView{}, before.Instances...)
 	after.Instances[0].Phase = fleet.Discovering
-	after.Instances[3].Since = now // a change that is not shown
+	after.Instances[3].Since = now // this change is not shown
 	after.Instances[5].Failure = fleet.NewFailure(fleet.CodeTimeout, "turin", "", "another reason")
 	after.Instances = after.Instances[:7]
 	changes := show.Changes(before, after, alone)
@@ -286,7 +287,8 @@ func TestChangesOfInstancesAreListed(t *testing.T) {
 	}
 }
 
-// A change of a group's conditions is a separate change. A number that changes within a message does not count.
+// If the conditions of a group change, the list contains a change for the group. If only a number in a message
+// changes, the list contains no change.
 func TestConditionChangesAreListed(t *testing.T) {
 	before := snapshots()[0]
 	full := before
@@ -308,7 +310,7 @@ func TestConditionChangesAreListed(t *testing.T) {
 	require.Regexp(t, `  group standard +- +6  - +-  no condition\n$`, line(over[0]))
 }
 
-// The costs of all groups of an account, including the ended groups, count towards its limit.
+// The costs of all groups of an account count towards the account's limit, including the costs of ended groups.
 func TestSharedAccountReachesItsLimit(t *testing.T) {
 	month := 10.
 	before := snapshots()[0]

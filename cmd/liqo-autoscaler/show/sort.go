@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// byActivity is the default order of tables: groups and instances that are not simply Ready come first.
+// byActivity is the default order of tables. Instances that are Ready and have no fault, and groups with only such
+// instances, come last.
 const byActivity = "activity"
 
 // Orders are the orders that Sorted accepts.
@@ -23,8 +24,8 @@ func CheckOrder(order string) error {
 	return fmt.Errorf("--sort %q: use %s", order, strings.Join(Orders, ", "))
 }
 
-// OrderOf returns the chosen order, or the default of an output format. The default of formats for programs is the
-// order by name.
+// OrderOf returns the chosen order or, without a choice, the default of the output format: the order by name for json
+// and yaml, and byActivity for tables.
 func OrderOf(chosen, format string) string {
 	if chosen == "" && (format == "json" || format == "yaml") {
 		return "name"
@@ -32,12 +33,12 @@ func OrderOf(chosen, format string) string {
 	return cmp.Or(chosen, byActivity)
 }
 
-// Sorted returns the status in an order. Equal entries keep their order. The orders by age and cost put the oldest and
-// the most expensive entry first.
+// Sorted returns the status in the given order. Entries that are equal in this order stay in their previous order.
+// The order by age puts the oldest entry first, and the order by cost the most expensive entry.
 func (s Status) Sorted(order string) Status {
 	instances := map[string]func(a, b Instance) int{
 		byActivity: func(a, b Instance) int { return cmp.Compare(rank(a), rank(b)) },
-		// Only groups are compared, so the instances of a group stay in the order of their booking.
+		// Only groups are compared, so the instances of a group stay in the order in which they were created.
 		"name": func(a, b Instance) int { return natsort.Compare(a.Group, b.Group) },
 		"phase": func(a, b Instance) int {
 			return cmp.Compare(slices.Index(Phases, a.Shown()), slices.Index(Phases, b.Shown()))
@@ -57,7 +58,7 @@ func (s Status) Sorted(order string) Status {
 	return s
 }
 
-// groupOrder returns a function that compares groups, or nil if groups stay sorted by name.
+// groupOrder returns a function that compares groups, or nil if the groups stay sorted by name.
 func (s Status) groupOrder(order string) func(a, b Group) int {
 	switch order {
 	case byActivity, "phase":
@@ -74,11 +75,11 @@ func (s Status) groupOrder(order string) func(a, b Group) int {
 	return nil
 }
 
-// ranked is the rank of an instance that is simply Ready.
+// ranked is the rank of an instance that is Ready and has no fault.
 const ranked = 3
 
-// rank orders instances by their activity: faults first, then instances that are being created, then instances that are
-// being removed.
+// rank orders instances by their activity: instances with a fault, instances that are being created, instances that
+// are being removed, and then all other instances.
 func rank(i Instance) int {
 	shown := i.Shown()
 	switch {

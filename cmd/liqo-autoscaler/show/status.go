@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Status is the output document of `status`: the node groups sorted by name, and their instances, oldest first within a
-// group.
+// Status is the output document of `status`. It contains the node groups, sorted by name, and their instances. The
+// instances of a group are sorted by age, the oldest first.
 type Status struct {
 	Groups    []Group    `json:"groups"`
 	Instances []Instance `json:"instances"`
@@ -27,11 +27,12 @@ type Status struct {
 	// Findings are the findings of the worker. They are empty when the market was not read.
 	Findings market.Findings `json:"findings,omitzero"`
 
-	// selected is true when groups without a selected instance were omitted.
+	// selected is true if groups without a selected instance were omitted.
 	selected bool
 }
 
-// Standby is a peering that a group keeps ready. Its State is waiting while the peering is being created.
+// Standby is a peering that a group keeps ready for future nodes. While the peering is being created, State is
+// "waiting".
 type Standby struct {
 	Provider string          `json:"provider"`
 	Group    string          `json:"group"`
@@ -62,7 +63,7 @@ type Group struct {
 	Name string `json:"name"`
 	Min  int    `json:"min"`
 	Max  int    `json:"max"`
-	// Target is the number of instances that count. CA receives it as the group's target size.
+	// Target is the number of instances that count towards the target size. CA receives this number.
 	Target int `json:"target"`
 	// Ready, NotReady, Creating, Deleting and Failed count the instances. Each instance is counted once.
 	Ready    int  `json:"ready"`
@@ -71,22 +72,22 @@ type Group struct {
 	Deleting int  `json:"deleting"`
 	Failed   int  `json:"failed"`
 	Paused   bool `json:"paused"`
-	// Spec is the hash of the spec in force. Shape contains the resources of each node in that spec.
+	// Spec is the hash of the spec that the group uses now. Shape contains the resources of each node of this spec.
 	Spec  string              `json:"spec"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	// Epoch and Revision identify the snapshot from which this entry was made. AsOf is the time of the snapshot.
 	Epoch    string    `json:"epoch"`
 	Revision int64     `json:"revision"`
 	AsOf     time.Time `json:"asOf"`
-	// Started is the start of the group's first run, or zero when it is unknown.
+	// Started is the time at which the group was created, or zero if it is unknown.
 	Started time.Time `json:"started,omitzero"`
 	// Cost contains the costs of the group's nodes. It is nil before the group is configured.
 	Cost *Cost `json:"cost,omitempty"`
-	// Conditions are the reasons for which the group cannot grow or differs from its configuration.
+	// Conditions are the reasons for which the group cannot grow, or for which it differs from its configuration.
 	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 }
 
-// Instance is one unit of a group's target size.
+// Instance is one instance of a node group.
 type Instance struct {
 	Name  string `json:"name"`
 	ID    string `json:"id"` // the Node's spec.providerID
@@ -96,7 +97,8 @@ type Instance struct {
 	State fleet.State `json:"state,omitempty"`
 	// Counts reports whether the instance counts towards the target size.
 	Counts bool `json:"counts"`
-	// Provider is the Liqo cluster id of the current attempt. Node is the name that its Node has or will have.
+	// Provider is the Liqo cluster id of the provider in the current attempt. Node is the name that the instance's
+	// Node has or will have.
 	Provider   string         `json:"provider,omitempty"`
 	Attempt    int            `json:"attempt"`
 	Node       string         `json:"node,omitempty"`
@@ -107,15 +109,15 @@ type Instance struct {
 	Failure    *fleet.Failure `json:"failure,omitempty"`
 	// Waits is the event for which the present step waits, if the step has reported it.
 	Waits string `json:"waits,omitempty"`
-	// Condition is the name of the fault of the instance's provider, or "".
+	// Condition is the name of a fault of the instance's provider, or "".
 	Condition string `json:"condition,omitempty"`
-	// PerHour is the hourly price of the instance while it has a slice on the provider. It is 0 when the offer had no
+	// PerHour is the hourly price of the instance while it has a slice on the provider. It is 0 if the offer has no
 	// price.
 	PerHour float64 `json:"perHour,omitempty"`
 }
 
 // StatusOf returns the status of the snapshots, sorted by group name. It compares spending limits with the costs of
-// these groups and of the ended groups of their accounts.
+// these groups and of the ended groups that share their accounts.
 func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
 	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })
@@ -157,8 +159,8 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	return s
 }
 
-// Priced adds a condition to each group whose spending limits do not allow a node on the cheapest offer. If the offers
-// are unknown, it marks only groups whose limit is used up.
+// Priced adds a condition to each group whose spending limits do not permit a node on the cheapest offer. If the
+// offers are unknown, it adds the condition only to groups that have used up a limit.
 func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers []choice.Candidate,
 	now time.Time) Status {
 	for _, snapshot := range snapshots {
@@ -220,7 +222,7 @@ func InstanceOf(group string, v fleet.InstanceView) Instance {
 	return i
 }
 
-// NotReady replaces the phase Ready in outputs if the instance's Node is not ready.
+// NotReady is the phase that outputs show for an instance that is Ready but whose Node is not ready.
 const NotReady = "NotReady"
 
 // Shown returns the phase as tables show it.
@@ -238,7 +240,7 @@ func (i Instance) whyNotReady() string {
 	return "node is not ready"
 }
 
-// Why describes the fault of the instance in a few words; "" without a fault.
+// Why describes the fault of the instance in a few words, or returns "" if it has no fault.
 func (i Instance) Why() string {
 	switch {
 	case i.Stuck != "":

@@ -64,8 +64,8 @@ type section struct {
 	rows   [][]string
 }
 
-// sections returns the tables below the table of the groups. The message of a group's condition is not shortened,
-// because it ends with the remedy.
+// sections returns the tables that follow the table of the groups. The message of a group's condition is not
+// shortened, because the remedy is at its end.
 func (s Status) sections(style output.Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
@@ -101,7 +101,7 @@ func (s Status) sections(style output.Style) []section {
 	}
 }
 
-// observer returns the row for the observer's rounds.
+// observer returns the row for the observer's state.
 func (s Status) observer(style output.Style) [][]string {
 	o := s.Findings.Observer
 	if o == nil {
@@ -142,8 +142,8 @@ func (s Status) costs(style output.Style) (rows [][]string) {
 	return rows
 }
 
-// keptFor returns the claim whose volume keeps a node of the group on the provider, which therefore continues to cost
-// money. It returns "" if no such claim exists.
+// keptFor returns the claim whose volume keeps a node of the group on the provider, so that the node continues to
+// cost money. It returns "" if no such claim exists.
 func (s Status) keptFor(group, provider string) string {
 	for _, k := range s.Findings.Kept {
 		if k.Group == group && k.Provider == provider {
@@ -181,8 +181,8 @@ func (s Status) instances(style output.Style) section {
 	})}
 }
 
-// Change is one line of `status --watch -o json`: an instance that has changed, appeared or disappeared (phase
-// Released), or, without an instance's name, a group whose conditions have changed.
+// Change is one line of `status --watch -o json`. It describes an instance that has changed, appeared or disappeared
+// (phase Released). Without an instance's name it describes a group whose conditions have changed.
 type Change struct {
 	At         time.Time           `json:"at"`
 	Target     int                 `json:"target"` // target size of the group after the change
@@ -190,7 +190,7 @@ type Change struct {
 	Instance
 }
 
-// what returns the name of the instance that has changed, or of the group.
+// what returns the name of the changed instance or, without an instance, of the group.
 func (c Change) what() string {
 	if c.Name == "" {
 		return "group " + c.Group
@@ -219,11 +219,11 @@ func (c Change) attempt() string {
 	return strconv.Itoa(c.Attempt)
 }
 
-// These formats of changes have fixed widths, because changes are printed one by one. Longer texts shift the columns.
+// These formats have fixed widths, because changes are printed one by one. A longer text shifts the columns after it.
 const (
 	changeFormat = "%-19s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
 	changeTime   = time.DateTime
-	// On a narrow terminal the text has a line of its own.
+	// On a narrow terminal the text is printed on a separate line.
 	narrowFormat = "%-14s  %-24s  %s\n"
 	narrowTime   = "01-02 15:04:05"
 	narrowWidth  = 110
@@ -243,7 +243,7 @@ func ChangeHeader(out io.Writer, style output.Style) (err error) {
 	return err
 }
 
-// Row prints one change, with its date, because a watch may run for days.
+// Row prints one change. It prints the date, too, because a watch may run for days.
 func (c Change) Row(out io.Writer, style output.Style) (err error) {
 	at, why := c.At.Local(), shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None))
 	phase := cmp.Or(c.Shown(), output.None)

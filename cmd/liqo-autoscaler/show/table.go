@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// shown contains the resources that tables always show.
+// shown contains the resources that every table shows.
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // Resources renders all resources of a list on one line.

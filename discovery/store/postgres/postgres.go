@@ -1,5 +1,5 @@
-// Package postgres opens a store.Store in PostgreSQL. Several discovery servers may share it; they use the database's
-// clock.
+// Package postgres opens a store.Store in PostgreSQL. Several discovery servers may share the database. They use the
+// clock of the database.
 package postgres
 
 import (
@@ -19,13 +19,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// maxConnections bounds the connections of one server. Further requests wait for a connection.
+// maxConnections bounds the number of connections of one server to the database. When all are in use, a request waits
+// for a connection.
 const maxConnections = 10
 
-// Open connects and migrates the schema. Servers that start at the same time migrate one after the other. dsnFile
-// contains a connection string, postgres://user:password@host/database?sslmode=verify-full. The file is read again for
-// each connection, so that the password may change. Without dsnFile the environment of libpq applies (PGHOST,
-// PGPASSWORD and so on). Errors contain no password. The caller must close the store.
+// Open connects to the database and migrates the schema. Servers that start at the same time migrate the schema one
+// after the other. dsnFile is a file with a connection string, such as
+// postgres://user:password@host/database?sslmode=verify-full. The store reads the file again for each connection,
+// so that the password may change. If dsnFile is empty, the environment variables of libpq apply (PGHOST, PGPASSWORD
+// and so on). Errors contain no password. The caller must close the store.
 func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	config, err := read(dsnFile)
 	if err != nil {
@@ -56,7 +58,7 @@ func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-// read reads the parameters of a connection from dsnFile and the environment.
+// read reads the parameters of a connection from the file dsnFile and the environment.
 func read(dsnFile string) (*pgx.ConnConfig, error) {
 	dsn := ""
 	if dsnFile != "" {

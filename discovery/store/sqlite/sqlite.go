@@ -1,5 +1,5 @@
-// Package sqlite opens a store.Store in one SQLite file, with a driver in pure Go. A second process may open the file
-// at the same time. A write then waits for the other process for at most five seconds.
+// Package sqlite opens a store.Store in one SQLite file, with a driver in pure Go. Two processes may use the file at
+// the same time. If one writes, a write of the other waits for at most five seconds.
 package sqlite
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// Open opens the file. It creates a missing file, readable only by its owner. The caller must close the store.
+// Open opens the file. If the file does not exist, Open creates it with access only for its owner. The caller must
+// close the store.
 func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -27,7 +28,7 @@ func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	}
 	pragmas := url.Values{
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
-		"_txlock": {"immediate"}, // transactions lock at their start, so two transactions never deadlock
+		"_txlock": {"immediate"}, // lock at the start, so that transactions never deadlock
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path),
 		RawQuery: pragmas.Encode()}).String())

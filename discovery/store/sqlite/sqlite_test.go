@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 
 const envPath = "SQLITE_TEST_PATH"
 
-// The test kills a process that has written an offer and has not closed its file.
+// A process that has written an offer is killed before it closes its file. The offer is in the file afterwards.
 func TestOffersOutliveTheProcess(t *testing.T) {
 	if path := os.Getenv(envPath); path != "" {
 		_, err := open(t, path).Put(t.Context(), record(t, "a"), store.Turn{}, time.Now())

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// searchable renders the labels for the column that selectors search: ",key=value,key=value,".
+// searchable returns the labels as a text, in which a query can search for a label: ",key=value,key=value,".
 func searchable(set map[string]string) string {
 	var text strings.Builder
 	text.WriteByte(',')
@@ -20,9 +20,9 @@ func searchable(set map[string]string) string {
 	return text.String()
 }
 
-// narrowed returns an SQL condition for the selector's equality requirements, and appends the condition's arguments to
-// args. The condition matches every offer that the selector matches. It may match more offers, because "_" matches any
-// character and SQLite ignores the case.
+// narrowed returns an SQL condition for the equality requirements of the selector. It appends the arguments of the
+// condition to args. The condition matches every offer that the selector matches. It may also match other offers,
+// because in a LIKE pattern "_" matches any character, and SQLite's LIKE ignores the case.
 func narrowed(selector labels.Selector, args ...any) (string, []any) {
 	if selector == nil {
 		return "", args

@@ -10,25 +10,27 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// migrations contains one folder for each dialect. Existing migrations never change.
+// migrations contains one folder for each dialect. Migrations that exist must never be changed.
 //
 //go:embed migrations
 var migrations embed.FS
 
-// Dialect holds the differences between databases.
+// Dialect contains the settings in which databases differ.
 type Dialect struct {
-	// Migrations is the folder in migrations; Name and Goose configure the migration runner.
+	// Migrations is the name of the folder in migrations. Name and Goose configure the library goose, which runs the
+	// migrations.
 	Migrations string
 	Name       goose.Dialect
 	Goose      []goose.ProviderOption
-	// Now is a query for the time in Unix nanoseconds; "" selects the clock of this machine.
+	// Now is a query for the time in Unix nanoseconds. If it is "", the store uses the clock of this machine.
 	Now string
-	// Lock is a statement that serializes the writes of the writer $1; "" if the database serializes all writes.
+	// Lock is a statement after which no other transaction of the writer $1 runs until this transaction ends. It is
+	// "" if the database serializes all writes.
 	Lock string
 }
 
-// Open migrates the schema to the newest version, and refuses a schema that is newer than this program. Closing the
-// store closes the database; after an error the caller must close the database.
+// Open migrates the schema to the newest version. It returns an error if the schema is newer than this program.
+// Store.Close closes the database. If Open returns an error, the caller must close the database.
 func Open(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations/"+dialect.Migrations)
 	if err != nil {

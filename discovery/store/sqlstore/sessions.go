@@ -33,8 +33,8 @@ func (s *Store) Begin(ctx context.Context, writer, provider string) (session int
 	return session, nil
 }
 
-// useTurn marks the turn as used in the transaction of its write, so that both take effect or neither does. It returns
-// store.ErrSession or store.ErrReplayed for an invalid turn.
+// useTurn marks the turn as used. It does this in the transaction of the write, so that a failed write does not use
+// the turn. It returns store.ErrSession or store.ErrReplayed for an invalid turn.
 func useTurn(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
 	if turn == (store.Turn{}) {
 		return nil

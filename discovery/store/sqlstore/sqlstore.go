@@ -22,7 +22,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Close releases the database.
+// Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
 // Now implements store.Store.
@@ -37,7 +37,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nanoseconds), nil
 }
 
-// write runs do in a transaction. Transactions of the same writer run one after the other.
+// write runs the function `do` in a transaction. Transactions of the same writer run one after the other.
 func (s *Store) write(ctx context.Context, writer string, do func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// get returns the offer with that name, or store.ErrNotFound if it does not exist or has expired.
+// get returns the offer with this name, or store.ErrNotFound if the offer does not exist or has expired.
 func get(ctx context.Context, from querier, name string, now time.Time) (record store.Record, err error) {
 	var raw string
 	err = from.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = $1 AND expires > $2", name,
@@ -76,8 +76,8 @@ func get(ctx context.Context, from querier, name string, now time.Time) (record 
 	return decode(raw)
 }
 
-// before returns the offer that the writer is about to replace or delete, or a zero record when it does not exist. It
-// returns store.ErrOwned if the offer belongs to another writer.
+// before returns the offer with this name, which the writer is about to replace or delete. It returns a zero record
+// if the offer does not exist, and store.ErrOwned if the offer belongs to another writer.
 func before(ctx context.Context, tx *sql.Tx, name, writer string, now time.Time) (store.Record, error) {
 	found, err := get(ctx, tx, name, now)
 	switch {
@@ -110,7 +110,8 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 		if err := checkQuota(ctx, tx, record, len(raw), now); err != nil {
 			return err
 		}
-		// Another writer may have put an offer with this name after the call of before. Then no row changes.
+		// Another writer may have written an offer with this name since the call of the function `before`. In that
+		// case the statement changes no row.
 		result, err := tx.ExecContext(ctx, `INSERT INTO offers (name, writer, expires, record, labels) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (name) DO UPDATE
 			SET writer = excluded.writer, expires = excluded.expires, record = excluded.record, labels = excluded.labels

@@ -22,8 +22,8 @@ import (
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Contract tests the documented behaviour of a store.Store. open creates an empty database for a subtest, and opens it
-// as two stores, which receive the calls alternately.
+// Contract tests the documented behaviour of a store.Store. The function `open` creates an empty database for each
+// subtest, and opens it twice. The two stores receive the calls alternately.
 func Contract(t *testing.T, open func(*testing.T) (first, second store.Store)) {
 	for name, promise := range map[string]func(*testing.T, store.Store){
 		"keeps every field":    keepsEveryField,
@@ -188,7 +188,8 @@ func quota(t *testing.T, s store.Store) {
 	require.True(t, put(t, s, fullRecord("room", "w")))
 }
 
-// quotaOfBytes checks that the total size of a writer's offers is bounded, independent of their number.
+// quotaOfBytes checks that the total size of a writer's offers is bounded, even if there are fewer than MaxPerWriter
+// offers.
 func quotaOfBytes(t *testing.T, s store.Store) {
 	large := func(name, writer string) store.Record {
 		r := fullRecord(name, writer)
@@ -213,7 +214,8 @@ func quotaOfBytes(t *testing.T, s store.Store) {
 	require.True(t, put(t, s, large("room", "w")))
 }
 
-// concurrent checks that only one of several concurrent writers gets a name, and the other writers receive ErrOwned.
+// concurrent checks what happens when several writers write an offer with the same name concurrently: one write
+// succeeds, and the other writers receive ErrOwned.
 func concurrent(t *testing.T, s store.Store) {
 	require.Equal(t, [2]int{1, 19}, together(20, func(i int) error {
 		_, err := s.Put(t.Context(), fullRecord("a", fmt.Sprintf("w%02d", i)), store.Turn{}, at)
@@ -262,7 +264,7 @@ func sessionsAreBounded(t *testing.T, s store.Store) {
 	require.NoError(t, err, "a newer one needs no room")
 }
 
-// orderOfBytes checks that the pages of a list follow the byte order of the names, in any locale.
+// orderOfBytes checks that a list is in the byte order of the names, in any locale of the database.
 func orderOfBytes(t *testing.T, s store.Store) {
 	want := []string{"a-b", "a-c", "a.b", "a0", "aa", "ab"}
 	for _, name := range []string{"ab", "a.b", "aa", "a-c", "a0", "a-b"} {
@@ -305,7 +307,8 @@ func selector(t *testing.T, s store.Store) {
 	}
 }
 
-// oneTurn checks that exactly one of several writes with the same turn takes effect, through any of the servers.
+// oneTurn checks what happens when several writes with the same turn are sent concurrently to both stores: exactly
+// one takes effect.
 func oneTurn(t *testing.T, s store.Store) {
 	session, err := s.Begin(t.Context(), "w", "milan")
 	require.NoError(t, err)
@@ -319,8 +322,8 @@ func oneTurn(t *testing.T, s store.Store) {
 	require.Len(t, list, 1)
 }
 
-// together runs n calls concurrently. It returns the number of successful calls and the number of calls that return the
-// expected error.
+// together runs n calls concurrently. It returns how many calls succeed, and how many calls return the expected
+// error.
 func together(n int, do func(int) error, expected error) [2]int {
 	var all sync.WaitGroup
 	var won, lost atomic.Int32

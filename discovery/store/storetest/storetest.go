@@ -1,4 +1,4 @@
-// Package storetest opens stores for tests, and contains the contract of all stores.
+// Package storetest opens stores for tests, and contains the test that every implementation of store.Store must pass.
 package storetest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// empty returns the content of the file of an empty store. All tests share it, because migrating a new file takes long.
+// empty returns the content of the file of an empty store. All tests start with a copy of this file, because the
+// migration of a new file takes long.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "storetest")
 	if err != nil {
@@ -47,7 +48,7 @@ func New(t testing.TB) *sqlstore.Store {
 	return s
 }
 
-// At returns the store with a different clock.
+// At returns a store that is the same as s but has the clock now.
 func At(s store.Store, now func() time.Time) store.Store { return clocked{s, now} }
 
 type clocked struct {

@@ -1,10 +1,10 @@
 //go:build externalgrpc
 
-// Command cmd is the Cluster Autoscaler of the end-to-end suites: the loop of cluster-autoscaler 1.33.0 with all its
-// flags, built from its packages.
+// Command cmd is the Cluster Autoscaler of the end-to-end suites. It is the loop of cluster-autoscaler 1.33.0, with
+// all flags, built from the packages of cluster-autoscaler.
 //
-// It follows cluster-autoscaler's main.go line by line and leaves out leader election, ProvisioningRequests and
-// proactive scale-up, which are off by default there. Logs go to stderr, metrics and /health-check to --address.
+// It follows cluster-autoscaler's main.go line by line. It leaves out leader election, ProvisioningRequests and
+// proactive scale-up. It writes logs to stderr, and serves metrics and /health-check at --address.
 package main
 
 import (
@@ -31,7 +31,8 @@ import (
 
 func main() {
 	klog.InitFlags(nil)
-	// These flags of the real binary are accepted and ignored, so that its command line works here too.
+	// The real binary has these flags. They are accepted and ignored, so that the command line of the real binary
+	// works here too.
 	flag.Bool("leader-elect", false, "ignored: there is one process")
 	pflag.CommandLine.SetNormalizeFunc(kubeflag.WordSepNormalizeFunc)
 	pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
@@ -44,7 +45,7 @@ func main() {
 	klog.Flush()
 }
 
-// run drives the loop until a signal ends it, and then cleans up as the real binary does.
+// run runs the loop until a signal ends it, and then cleans up as the real binary does.
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,13 +74,14 @@ func run() error {
 		drive(ctx, autoscaler, trigger, health, opts.FrequentLoopsEnabled, opts.ScanInterval)
 	}()
 	<-ctx.Done()
-	// The real binary does not wait for the loop either: it cleans up and exits (registerSignalHandlers).
+	// This does not wait for the end of the loop: the real binary also cleans up and exits immediately
+	// (registerSignalHandlers).
 	autoscaler.ExitCleanUp()
 	return nil
 }
 
-// drive is the end of main.run in the real binary. It runs one loop for each scan interval, or immediately when the
-// trigger fires.
+// drive corresponds to the last part of the function run in the real binary's main.go. It runs one loop in each scan
+// interval, and another loop immediately when the trigger fires.
 func drive(
 	ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool,
 	scan time.Duration,

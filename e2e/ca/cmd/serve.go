@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serve answers /metrics and /health-check on the address, in the background. It logs a failure to listen and
-// continues, because suites that run concurrently use the same address.
+// serve answers /metrics and /health-check on the address, in the background. If it cannot listen, it only logs the
+// error, because suites that run concurrently use the same address.
 func serve(address string, health *metrics.HealthCheck) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", legacyregistry.Handler())

@@ -31,9 +31,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/scheduling"
 )
 
-// New builds the autoscaler like buildAutoscaler in cluster-autoscaler's main.go, with synced informers. NewAutoscaler
-// creates the cloud provider through externalgrpc.BuildExternalGrpc, from --cloud-config. The argument requests is
-// needed only with --enable-provisioning-requests.
+// New builds the autoscaler as buildAutoscaler in cluster-autoscaler's main.go does, and waits until the informers
+// are synced. CA's NewAutoscaler creates the cloud provider from --cloud-config, with externalgrpc.BuildExternalGrpc.
+// The argument requests is needed only with --enable-provisioning-requests.
 func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.Interface,
 	snapshotter debuggingsnapshot.DebuggingSnapshotter, requests *Requests) (
 	core.Autoscaler, informers.SharedInformerFactory, error) {
@@ -75,7 +75,7 @@ func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.
 	if err != nil {
 		return nil, nil, err
 	}
-	factory.Start(ctx.Done()) // NewAutoscaler has registered further informers before
+	factory.Start(ctx.Done()) // NewAutoscaler has registered further informers
 	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
 			return nil, nil, errors.New("sync informers: gave up")
@@ -84,7 +84,7 @@ func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.
 	return autoscaler, factory, nil
 }
 
-// trim drops managed fields, as CA's informers do.
+// trim removes managed fields, as CA's informers do.
 func trim(obj any) (any, error) {
 	if accessor, err := meta.Accessor(obj); err == nil {
 		accessor.SetManagedFields(nil)

@@ -13,14 +13,15 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/provisioningrequest/provreqclient"
 )
 
-// Requests are the ProvisioningRequests of the cluster. Cluster Autoscaler makes both parts from a kubeconfig.
+// Requests contains the client and the injector for the ProvisioningRequests of the cluster. The real Cluster
+// Autoscaler makes both from a kubeconfig.
 type Requests struct {
 	Client   *provreqclient.ProvisioningRequestClient
 	Injector *provreq.ProvisioningRequestPodsInjector
 }
 
-// serve adds the same parts as buildAutoscaler in cluster-autoscaler's main.go with --enable-provisioning-requests. It
-// returns the processors of the list of pods.
+// serve adds parts to the options in all. They are the parts that buildAutoscaler in cluster-autoscaler's main.go
+// adds if --enable-provisioning-requests is set. It returns the processor for the list of pods.
 func (r Requests) serve(all *core.AutoscalerOptions, list pods.PodListProcessor) pods.PodListProcessor {
 	all.ScaleUpOrchestrator = orchestrator.NewWrapperOrchestrator(orchestrator.New(r.Client,
 		[]orchestrator.ProvisioningClass{checkcapacity.New(r.Client, nil), besteffortatomic.New(r.Client)}))

@@ -15,7 +15,7 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 )
 
-// status returns the text that `kubectl get configmap cluster-autoscaler-status` shows of the last loop.
+// status returns the text about the last loop that `kubectl get configmap cluster-autoscaler-status` shows.
 func (w *world) status() string {
 	found, err := w.kube.CoreV1().ConfigMaps(w.options.ConfigNamespace).Get(w.ctx, w.options.StatusConfigMapName,
 		metav1.GetOptions{})
@@ -23,7 +23,7 @@ func (w *world) status() string {
 	return found.Data["status"]
 }
 
-// mutations returns the calls that change something and that arrived since its last use.
+// mutations returns the calls that change something and that have arrived since mutations was last called.
 func (w *world) mutations() (out []string) {
 	for _, c := range w.proxy.Calls(func(c ca.Call) bool { return c.Seq > w.told }) {
 		text := ""

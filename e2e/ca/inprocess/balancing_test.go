@@ -35,9 +35,10 @@ func TestS31GroupsOfAnotherValueDoNotBalance(t *testing.T) {
 	require.Contains(t, []map[string]int{{"aaa": 3, "bbb": 3}, {"ccc": 6}}, w.targets())
 }
 
-// With CA's own comparison of groups, the config lists the labels that differ between groups and providers, so that CA
-// ignores them. No label of a Node differs between instances of one group. The shipped values need no such list. Labels
-// that Liqo adds to a real Node, and that a template lacks, do not affect them.
+// CA's own comparison of groups needs a list of labels to ignore: the labels that differ between groups and
+// providers. With this list, two groups share a scale-out if both have a real Node, or if none has one. If only one
+// group has a real Node, they do not share it, because Liqo adds labels to a real Node that a template lacks. The
+// shipped values need no such list, and these labels do not affect them.
 func TestS31CAsOwnComparisonNeedsIgnoredLabels(t *testing.T) {
 	for name, c := range map[string]struct {
 		first int // pods before the two pods that CA distributes

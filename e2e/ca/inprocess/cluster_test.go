@@ -23,7 +23,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/utils/taints"
 )
 
-// Labels by which the pods of these scenarios select nodes: the provider's region, and the provider itself.
+// These are the labels by which the pods of these scenarios select nodes: the provider's region, and the provider
+// itself.
 const (
 	region  = "topology.liqo.io/region"
 	cluster = "liqo.io/remote-cluster-id"
@@ -188,7 +189,7 @@ func (w *world) listNodes() (out []*corev1.Node) {
 	return out
 }
 
-// schedule binds the pods that fit, as far as these scenarios need a scheduler.
+// schedule binds the pods that fit. It does only the part of a scheduler's work that these scenarios need.
 func (w *world) schedule() {
 	free, nodes, pods := map[string]int64{}, w.listNodes(), w.listPods()
 	for _, n := range nodes {
@@ -236,7 +237,7 @@ func (w *world) pending() (n int) {
 	return n
 }
 
-// nodesOf returns the number of Nodes of a provider. isLeaving reports whether CA has marked a Node for deletion.
+// nodesOf returns the number of Nodes of a provider.
 func (w *world) nodesOf(provider string) (n int) {
 	for _, node := range w.listNodes() {
 		if node.Labels[cluster] == provider {
@@ -246,4 +247,5 @@ func (w *world) nodesOf(provider string) (n int) {
 	return n
 }
 
+// isLeaving reports whether CA has marked the Node for deletion.
 func isLeaving(n *corev1.Node) bool { return taints.HasToBeDeletedTaint(n) }

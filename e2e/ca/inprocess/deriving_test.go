@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A limit of `per: any`: before a group has a node, CA knows no label of a provider. It requests no node for pods that
-// select such a label, although a provider offers it.
+// `per: any` has a limit: before a group has a node, CA knows no label of a provider. CA requests no node for pods
+// that select such a label, although a provider offers it.
 func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
 	w.pods("south", 1, selecting(region, "south"))
@@ -18,8 +18,8 @@ func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	require.Empty(t, w.loops(4))
 }
 
-// A wrong use of `per: any`: CA uses the group's only node, which is on milan, as the group's template. It requests
-// nodes again and again, although they are created on turin.
+// This is a wrong use of `per: any`. A pod selects milan, and CA uses the group's only node, which is on milan, as
+// the group's template. CA requests nodes again and again. The nodes are created on turin, where the pod cannot run.
 func TestPerAnyRequestsNodesRepeatedlyForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("first", 1)
@@ -51,8 +51,8 @@ func TestScaleFromZeroOnTheSelectedProvider(t *testing.T) {
 	}
 }
 
-// The sequence is the same as in TestPerAnyRequestsNodesRepeatedlyForASelector. With `per: provider`, no provider has
-// room in the north, so CA requests no node.
+// The sequence is the same as in TestPerAnyRequestsNodesRepeatedlyForASelector. With `per: provider`, CA sees that no
+// provider in the north has free capacity, and requests no node.
 func TestPerProviderRequestsNoUselessNode(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("fill", 1, selecting(cluster, "milan"))

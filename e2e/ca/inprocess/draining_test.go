@@ -25,7 +25,8 @@ func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("milan"))
 }
 
-// A removal takes long. The target size decreases immediately and once, however often CA calls.
+// A removal takes long. The target size decreases immediately and only once, even though CA calls the server again
+// and again.
 func TestS17SlowRemovalReducesTheTargetOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -74,7 +75,8 @@ func TestPodsOfALittleUsedNodeMoveToOtherNodes(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// CA restarts while a node is being removed. It schedules no pods onto this node, and releases it once.
+// CA restarts while a node is being removed. It does not count this node's capacity for a new pod, and does not
+// release the node a second time.
 func TestS20RestartDuringARemovalReleasesOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -89,7 +91,7 @@ func TestS20RestartDuringARemovalReleasesOnce(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// The end of CA changes nothing.
+// CA ends. Its last call, Cleanup, changes nothing.
 func TestS37CleanupChangesNothing(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 2)
@@ -99,9 +101,9 @@ func TestS37CleanupChangesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 2}, w.targets())
 }
 
-// CA does not compare the prices of running nodes. Pods stay on the expensive provider while their node is in use, even
-// when the cheaper provider has room again. After a person has drained the node, the pods get a node of the cheaper
-// provider, and CA releases the drained node.
+// CA does not compare the prices of running nodes. Pods stay on the expensive provider while their node is in use,
+// even when the cheaper provider has free capacity again. After a person has drained the node, the pods get a node of
+// the cheaper provider, and CA releases the drained node.
 func TestPodsLeaveAnExpensiveProviderOnlyByADrain(t *testing.T) {
 	for _, per := range []string{"any", "provider"} {
 		t.Run(per, func(t *testing.T) {

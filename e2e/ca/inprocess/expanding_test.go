@@ -29,8 +29,8 @@ func TestGRPCExpanderTakesTheCheapest(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// Of several equally cheap providers, the provider with a peering serves the next pod. The least-waste expander cannot
-// distinguish their places.
+// If several providers are equally cheap, the provider with a peering serves the next pod. CA's least-waste expander
+// cannot distinguish these providers.
 func TestGRPCExpanderPrefersAnExistingPeering(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 0.2),
 		offer("rome", "centre", 4, 0.1), offer("turin", "south", 4, 0.2)), byGRPC)
@@ -46,7 +46,8 @@ func TestGRPCExpanderPrefersAnExistingPeering(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// CA's own client has no certificate. When the server does not answer, the client keeps every option.
+// The test uses CA's own client of the expander, without a certificate. When the server does not answer, the client
+// keeps every option.
 func TestGRPCExpanderKeepsAllOptionsWithoutAnAnswer(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 2, 0.3),
 		offer("rome", "centre", 2, 0.1)), byGRPC)

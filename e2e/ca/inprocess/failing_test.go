@@ -36,7 +36,8 @@ func TestS8FailureMovesThePodToAnotherGroup(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A failed instance at min is still released. The wait before each further try is twice as long as the wait before.
+// CA releases a failed instance even if the group then has fewer nodes than its min. CA waits before each further
+// try, each time twice as long as before.
 func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, min: 1}", offers(offer("milan", "north", 4, 1)), func(o *caconfig.AutoscalingOptions) {
 		o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 100*time.Millisecond, time.Minute
@@ -75,8 +76,8 @@ func TestS11HangingInstanceIsReleased(t *testing.T) {
 	require.Empty(t, w.loops(10))
 }
 
-// A short lack of room delays a scale-out by half a minute and not by five. CA uses the wall clock to decide when it
-// may grow a group again.
+// After a short lack of capacity, CA grows the group again half a minute later with the shipped flags, and five
+// minutes later with its own defaults. CA uses the wall clock to decide when it may grow a group again.
 func TestShortLackOfRoomDelaysOnlyHalfAMinute(t *testing.T) {
 	backedOff := func(change ...func(*caconfig.AutoscalingOptions)) (loops int) {
 		w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)), change...)
@@ -118,7 +119,7 @@ func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 }
 
 // The instances on the dead provider are lost after budgets.unready (5 min), and CA requests new ones on another
-// provider. This also works for a CA that had stopped because of too many unready nodes.
+// provider. This also works for a CA that had stopped scaling because too many nodes were unready.
 func TestS24DeadProviderIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
 		"with the flags we ship": func(*caconfig.AutoscalingOptions) {}, "with CA's own": asByDefault,
@@ -194,7 +195,7 @@ func TestStuckGroupAffectsNoOther(t *testing.T) {
 }
 
 // The server cannot read a group for hours and serves its last state. CA tries to delete an instance that does not
-// appear and a Node that is gone; the server refuses both calls. CA uses the other group all the time.
+// appear, and a Node that is gone. The server refuses both calls. CA uses the other group all the time.
 func TestUnreadableGroupAffectsNoOther(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
 	w.pods("web", 2, selecting(cluster, "milan"))

@@ -29,8 +29,8 @@ func TestS25ScaleFromZeroNeedsAToleration(t *testing.T) {
 	require.Equal(t, []string{"burst +1"}, w.loops(4))
 }
 
-// max is the size for which capacity is available. The pods that fit get nodes immediately, and the other pod gets a
-// node when there is room. No call fails, so CA never backs off.
+// The max that CA receives is the size for which capacity is available. The pods that fit get nodes immediately, and
+// the other pod gets a node when capacity becomes free. No call fails, so CA never backs off.
 func TestPodsWithoutRoomWaitWithoutAFailure(t *testing.T) {
 	for _, per := range []string{", per: any", ", per: provider"} {
 		t.Run(per, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestMaxBelowTheTargetSizeChangesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
 }
 
-// CA's own limits count virtual nodes together with all other nodes: the machine has 1 CPU, and each virtual node has
-// 2.
+// CA's own limits count virtual nodes together with all other nodes. In this test the machine has 1 CPU, and each
+// virtual node has 2 CPUs.
 func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	for most, bought := range map[int64]int{4: 1, 5: 2} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -113,7 +113,8 @@ func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	}
 }
 
-// With limits for all groups together, CA only sees sizes that are not refused, even when it splits a scale-out.
+// A limit applies to all groups together. The max that CA receives for each group is low enough that no request is
+// refused, even when CA splits a scale-out between groups.
 func TestLimitsAllowASplitScaleOut(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}

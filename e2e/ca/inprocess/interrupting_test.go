@@ -43,7 +43,7 @@ func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	require.False(t, slices.ContainsFunc(failed, func(c ca.Call) bool { return c.Method != ca.Refresh }), "%v", failed)
 }
 
-// While Temporal is away, each loop of CA fails at its start and changes nothing. Afterwards CA continues.
+// While Temporal is unreachable, each loop of CA fails at its start and changes nothing. Afterwards CA continues.
 func TestS7S34LoopsFailWhileTemporalIsAway(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -61,8 +61,8 @@ func TestS7S34LoopsFailWhileTemporalIsAway(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A person deletes a Node, and the Node is registered again with its id. CA 1.33 waits for it, and neither requests nor
-// deletes a node.
+// A person deletes a Node, and the Node is registered again with its id. CA 1.33 waits for this Node, and neither
+// requests nor deletes a node.
 func TestS22DeletedNodeComesBack(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -84,7 +84,7 @@ func TestS22DeletedNodeComesBack(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A large cluster: 500 machines, 20 groups, 50 virtual nodes.
+// CA scales a large cluster with 500 machines, 20 groups and 50 virtual nodes.
 func TestS33LargeClusterScales(t *testing.T) {
 	groups := ""
 	for _, id := range "abcdefghijklmnopqrst" {

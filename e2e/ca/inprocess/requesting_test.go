@@ -86,8 +86,8 @@ func TestProvisioningRequestNeedsAToleration(t *testing.T) {
 	require.Equal(t, 4, w.nodesOf("milan"))
 }
 
-// A ProvisioningRequest that exceeds the available room leads to no node. A ProvisioningRequest of the class that only
-// checks the capacity never leads to a node.
+// For a ProvisioningRequest that exceeds the free capacity, CA requests no node. For a ProvisioningRequest of the
+// class that only checks the capacity, CA never requests a node.
 func TestProvisioningRequestIsServedCompletelyOrNotAtAll(t *testing.T) {
 	w := newWorld(t, "- {id: burst, max: 20}", offers(offer("milan", "north", 9, 1)))
 	w.request(bestEffort, 10)
@@ -105,8 +105,9 @@ func TestProvisioningRequestIsServedCompletelyOrNotAtAll(t *testing.T) {
 	require.Equal(t, []string{"burst +9"}, asked)
 }
 
-// Half of the nodes of a ProvisioningRequest fail. CA has reported it as provisioned when it requested the nodes, and
-// then releases the failed nodes. For a pod that consumes the ProvisioningRequest, CA requests no other node.
+// Half of the nodes of a ProvisioningRequest fail. CA reported the ProvisioningRequest as provisioned when it
+// requested the nodes. It releases the failed nodes. For the pods that consume the ProvisioningRequest, CA requests
+// no other nodes.
 func TestFailedNodesOfAProvisioningRequestAreReleased(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}`, offers(offer("milan", "north", 9, 1)))

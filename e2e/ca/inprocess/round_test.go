@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// compare does the part of the observer's round, each minute, that judges providers: instances on a silent provider are
-// lost after budgets.unready. The caller holds w.groups.mu.
+// compare runs the part of the observer's round that evaluates the providers, at most once a minute. Instances on a
+// silent provider are lost after budgets.unready. The caller holds w.groups.mu.
 func (w *world) compare() {
 	if w.now().Sub(w.outlook.At) < time.Minute {
 		return

@@ -14,8 +14,8 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 )
 
-// sized returns a group with two sizes. The large size is four times the small size, which is the shape of all worlds.
-// It costs factor times as much as the small size; 0 means in proportion.
+// sized returns a group with two sizes. The small size has the shape that all worlds use, and the large size is four
+// times as large. A large node costs factor times as much as a small node; 0 means a price in proportion to the size.
 func sized(factor float64, more string) string {
 	return fmt.Sprintf("- {id: burst%s, sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 16Gi}, "+
 		"priceFactor: %v}]}", more, factor)
@@ -41,8 +41,8 @@ func TestPodThatFitsOnlyTheLargeSizeGetsIt(t *testing.T) {
 	}
 }
 
-// When several sizes fit, CA takes the size that its expander prefers for the waiting pods. The price expander prefers
-// nodes whose size suits the cluster.
+// When several sizes fit, CA takes the size that its expander prefers for the waiting pods. The price expander also
+// prefers larger nodes in a larger cluster.
 func TestExpandersChooseTheSize(t *testing.T) {
 	asShipped := func(*caconfig.AutoscalingOptions) {}
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestSizeOnTheSelectedProvider(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("turin"))
 }
 
-// The sizes share the room of an offer. CA immediately sees the room that one size leaves for the other, and requests
-// no more.
+// The sizes share the capacity of an offer. CA immediately sees how much capacity one size leaves for the other, and
+// requests no more than this.
 func TestSizesShareTheRoom(t *testing.T) {
 	w := newWorld(t, sized(0, ""), offers(offer("milan", "north", 6, 1)))
 	w.pods("large", 2, asks("7"))
@@ -93,7 +93,7 @@ func TestSizesShareTheRoom(t *testing.T) {
 	require.Equal(t, map[string]int{"burst-large": 1, "burst-small": 2}, w.targets())
 }
 
-// With the balancing label, CA splits a scale-out between the places of one size, and never between sizes.
+// With the balancing label, CA splits a scale-out between the providers' groups of one size, and never between sizes.
 func TestScaleOutIsSplitWithinOneSize(t *testing.T) {
 	label := ", per: provider, labels: {" + fleet.LabelBalance + ": web}"
 	w := newWorld(t, sized(0, label), offers(offer("milan", "north", 16, 1), offer("turin", "south", 16, 1)), byPrice)

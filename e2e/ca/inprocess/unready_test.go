@@ -34,14 +34,14 @@ func nodeThatIs(name string, ready corev1.ConditionStatus) *corev1.Node {
 	}
 }
 
-// notImplemented is the method HasInstance of the provider gce. aws and azure return another error for a Node of
-// another owner. CA then does not treat the Node as deleted, and counts it as not Ready (CA
-// clusterstate/clusterstate.go, hasCloudProviderInstance).
+// notImplemented behaves like the method HasInstance of CA's provider gce. The providers aws and azure return a
+// different error for a Node that is not theirs. After any of these errors CA does not treat the Node as deleted, and
+// counts it as not Ready (CA clusterstate/clusterstate.go, hasCloudProviderInstance).
 func notImplemented(string) (bool, error) { return true, cloudprovider.ErrNotImplemented }
 
 // Another Cluster Autoscaler runs in the cluster, next to virtual nodes whose providers have died. The doctor command
-// predicts whether this Cluster Autoscaler stops. The test compares the prediction with Cluster Autoscaler's own
-// registry.
+// predicts whether this Cluster Autoscaler stops scaling. The test compares the prediction with Cluster Autoscaler's
+// own registry.
 func TestDoctorKnowsWhenAnotherAutoscalerStops(t *testing.T) {
 	stops := 0
 	for _, c := range []struct {

@@ -64,7 +64,8 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 	l.Step(fleet.GroupInput{Views: views}, w.now())
 }
 
-// view returns the only view of a driver, which is also its last.
+// view returns the report (fleet.View) of a driver. Each driver sends only one report, so this one is also marked as
+// the last.
 func view(e *fleet.Entry, generation fleet.Generation, phase fleet.Phase) fleet.View {
 	return fleet.View{Instance: e.Name, Generation: generation, Sequence: 1, End: fleet.EndFinal, Phase: phase,
 		Attempt: e.Attempt, Offer: e.Offer, SpecHash: e.SpecHash, BookedAt: e.BookedAt}

@@ -91,8 +91,8 @@ type hold struct {
 
 const shapes = "defaults: {max: 10, shape: {cpu: '2', memory: 4Gi, pods: '110', ephemeral-storage: 20Gi}}\nnodeGroups:\n"
 
-// newWorld creates a world with the node groups of a config, the offers, and one machine without free room. CA has the
-// shipped flags, modified by change.
+// newWorld creates a world with the node groups of a config, the offers, and one full machine. CA has the shipped
+// flags, which the functions in change modify.
 func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...func(*caconfig.AutoscalingOptions)) *world {
 	w := &world{t: t, ctx: t.Context(), pace: 10 * time.Second, kube: fake.NewClientset(), offers: offers,
 		holds: map[string]hold{}, failing: map[string]*fleet.Failure{}, hanging: map[string]bool{}, dead: map[string]bool{},
@@ -118,7 +118,7 @@ func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...
 	return w
 }
 
-// asByDefault sets CA's default limits for unready nodes instead of the shipped ones.
+// asByDefault sets CA's default limits for unready nodes, and its default backoff, instead of the shipped values.
 func asByDefault(o *caconfig.AutoscalingOptions) {
 	o.OkTotalUnreadyCount = 3
 	o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 5*time.Minute, 30*time.Minute
@@ -232,8 +232,8 @@ func (w *world) start() {
 	require.NoError(w.t, w.ca.Start())
 }
 
-// react makes the fake API server report when a watch has begun, because it loses earlier events. It also makes the API
-// server evict pods.
+// react records when a watch of the fake API server has begun, because the fake API server loses earlier events. It
+// also makes the API server evict pods.
 func (w *world) react() {
 	w.kube.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		begun, err := w.kube.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -249,7 +249,7 @@ func (w *world) react() {
 	})
 }
 
-// machines adds n machines (nodes of the cluster itself) without free room.
+// machines adds n full machines (nodes of the cluster itself).
 func (w *world) machines(n int) {
 	for range n {
 		name := fmt.Sprintf("machine-%d", len(w.listNodes()))
@@ -262,7 +262,7 @@ func (w *world) machines(n int) {
 
 func (w *world) now() time.Time { return *w.time.Load() }
 
-// pass lets time pass. With 0, the wall clock is used.
+// pass advances the time by d. With 0, it sets the time to the wall clock's time.
 func (w *world) pass(d time.Duration) {
 	now := w.now().Add(d)
 	if d == 0 {
@@ -279,7 +279,7 @@ func (w *world) publish() {
 	w.published.Store(&m)
 }
 
-// offer returns an offer with room for n nodes of the shape.
+// offer returns an offer with capacity for n nodes of the shape.
 func offer(provider, at string, nodes int, price float64) market.Offer {
 	room := corev1.ResourceList{}
 	for name, each := range map[corev1.ResourceName]string{"cpu": "2", "memory": "4Gi", "pods": "110",
@@ -294,8 +294,8 @@ func offer(provider, at string, nodes int, price float64) market.Offer {
 
 func offers(o ...market.Offer) []market.Offer { return o }
 
-// loops runs n loops of CA, with the pace between them and the worker's work in each pause. It returns CA's requests:
-// "burst +2", "burst -1", "burst releases 1", and refused requests with their code.
+// loops runs n loops of CA. Before each loop it advances the time by w.pace, and after each loop it calls work. It
+// returns CA's requests: "burst +2", "burst -1", "burst releases 1", and refused requests with their code.
 func (w *world) loops(n int) (asked []string) {
 	w.t.Helper()
 	for range n {

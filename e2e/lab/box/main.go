@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// modes are the functions of the program, by its first argument, with their number of further arguments. -1 means any
-// number.
+// modes contains, for each value of the program's first argument, the function to call and the number of further
+// arguments. -1 means any number.
 var modes = map[string]struct {
 	args int
 	run  func(args []string, term <-chan os.Signal) error
@@ -109,7 +109,7 @@ func exit(args []string, _ <-chan os.Signal) error {
 	return nil
 }
 
-// pause collects the pod's orphans until SIGTERM.
+// pause collects the pod's orphaned processes until SIGTERM.
 func pause(_ []string, term <-chan os.Signal) error {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)

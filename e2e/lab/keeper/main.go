@@ -1,7 +1,7 @@
 // Command keeper runs one lab. Only package lab builds and starts it. It reads a keep.Config as one line of JSON from
-// standard input and reports its progress on standard output. It ends the lab when its standard input closes, because
-// the owner closed it or died. The processes that it starts die with it. With the argument "contain", it is the first
-// process of a container.
+// standard input, and reports its progress on standard output. It ends the lab when its standard input closes,
+// because the owner has closed it or has died. The processes that the keeper starts die with it. With the argument
+// "contain", the program is the first process of a container.
 package main
 
 import (
@@ -23,8 +23,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, keep.Contain(os.Args[2:]))
 		os.Exit(1)
 	}
-	signal.Ignore(syscall.SIGPIPE) // an owner that has died does not read, but the keeper still has work
-	syscall.CloseOnExec(3)         // the lab lock of the owner: this process holds it until it ends, its children do not
+	signal.Ignore(syscall.SIGPIPE) // the owner may have died and read no output, but the keeper must still end the lab
+	syscall.CloseOnExec(3)         // the lab lock: this process holds it until it ends, its children do not
 	say := speaker(os.Stdout)
 	if err := run(os.Stdin, say); err != nil {
 		say(keep.Said{Error: err.Error()})
@@ -53,8 +53,8 @@ func run(stdin io.Reader, say func(keep.Said)) error {
 		func(format string, args ...any) { say(keep.Said{Log: fmt.Sprintf(format, args...)}) })
 }
 
-// speaker returns a function that writes a line of JSON. The function returns no error when no process reads
-// the line.
+// speaker returns a function that writes a line of JSON. The function ignores errors, because the reader may have
+// ended.
 func speaker(w io.Writer) func(keep.Said) {
 	var mu sync.Mutex
 	encoder := json.NewEncoder(w)

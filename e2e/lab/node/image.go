@@ -20,14 +20,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is the image of the suites' own pods, and of the first process of each pod. It contains only the program
-// lab/box as /box. No registry contains it.
+// Image is the image for the suites' own pods. It is also the image for the first process (pause) of each pod. It
+// contains only the program lab/box, as /box. No registry contains the image.
 const Image = "localhost/box:1"
 
-// EnvBox names the file of the program lab/box, built without cgo.
+// EnvBox is the environment variable with the path of the program lab/box, which must be built without cgo.
 const EnvBox = "LIQO_AUTOSCALER_LAB_BOX"
 
-// importBox makes the image of lab/box and gives it to containerd.
+// importBox makes the image Image and imports it into containerd.
 func importBox(ctx context.Context) error {
 	program := os.Getenv(EnvBox)
 	if program == "" {
@@ -37,8 +37,9 @@ func importBox(ctx context.Context) error {
 		Cmd: []string{"pause"}, Env: []string{"PATH=/"}})
 }
 
-// Import makes an image of one layer and gives it to containerd, as the tar file of an image is imported on a node
-// without a registry. files maps the path of each file in the image to an executable file of the machine.
+// Import makes an image of one layer and imports it into containerd, as an administrator imports the tar file of an
+// image on a node without a registry. The keys of files are the paths of files in the image, and the values are
+// executable files of the machine.
 func Import(ctx context.Context, image string, files map[string]string, config v1.Config) error {
 	tag, err := name.NewTag(image)
 	if err != nil {
@@ -60,7 +61,7 @@ func Import(ctx context.Context, image string, files map[string]string, config v
 	return nil
 }
 
-// imageOf returns an image of one layer with the files.
+// imageOf returns an image with one layer that contains the files.
 func imageOf(files map[string]string, config v1.Config) (v1.Image, error) {
 	var content bytes.Buffer
 	w := tar.NewWriter(&content)

@@ -1,5 +1,5 @@
-// Package node starts a real node of a lab's cluster, with containerd, runc and the cluster's kubelet, inside a room
-// (command lab/room). A room has place for one node. The end of the room removes the node.
+// Package node starts a real node of a lab's cluster in a room (command lab/room). The node has containerd, runc and
+// a kubelet of the cluster's version. A room can contain one node. The node ends together with the room.
 package node
 
 import (
@@ -20,12 +20,12 @@ import (
 
 // Options describes the node.
 type Options struct {
-	Name       string // of the Node
-	Kubeconfig string // of an administrator of its cluster
+	Name       string // name of the Node
+	Kubeconfig string // kubeconfig of an administrator of the node's cluster
 	Bin        string // folder with the binary kubelet, see lab.Options.Kubelet
-	Logs       string // folder that gets containerd.log and kubelet.log
-	IP         string // of the node, such as 192.168.201.2
-	Pods       string // the pods' addresses, such as 10.201.0.0/16
+	Logs       string // folder for containerd.log and kubelet.log
+	IP         string // address of the node, such as 192.168.201.2
+	Pods       string // range of the pods' addresses, such as 10.201.0.0/16
 }
 
 // Node is a running node.
@@ -39,8 +39,8 @@ var configs embed.FS
 // patience bounds the start of containerd.
 const patience = 30 * time.Second
 
-// Start starts containerd, imports the image, and starts the kubelet, which registers the Node a moment later. It fails
-// outside of a room.
+// Start starts containerd, imports the image, and starts the kubelet. The kubelet registers the Node a moment later.
+// Start returns an error outside of a room.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if os.Getenv(room.EnvInside) == "" {
 		return nil, errors.New("start node: this is no room: run the command by go run ./lab/room COMMAND")
@@ -79,14 +79,15 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	return n, err
 }
 
-// Freeze stops the kubelet, like a crash of the node, except that its containers continue to run. Thaw continues the
-// kubelet.
+// Freeze stops the kubelet until Thaw is called. For the cluster this is like a crash of the node, but the containers
+// continue to run.
 func (n *Node) Freeze() error { return n.kubelet.Signal(syscall.SIGSTOP) }
 
-// Thaw continues the kubelet.
+// Thaw lets the kubelet continue after Freeze.
 func (n *Node) Thaw() error { return n.kubelet.Signal(syscall.SIGCONT) }
 
-// Running returns the number of containers that run on the node, without the first process of each pod.
+// Running returns the number of containers that run on the node. It does not count the first process (pause) of each
+// pod.
 func Running(ctx context.Context) (int, error) {
 	out, err := exec.CommandContext(ctx, "ctr", "-n", "k8s.io", "tasks", "list", "-q").Output()
 	if err != nil {

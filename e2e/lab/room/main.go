@@ -4,10 +4,11 @@
 //	room COMMAND [ARG...]
 //	room -check
 //
-// The command sees the machine's files. /run, /var and /etc are copies that are removed when the command ends, and the
-// only network is loopback. Room exits with the exit code of the command. Afterwards no process, mount, network
-// interface or cgroup of the room exists. When one is left, the exit code is 1 and the message names it. With -check,
-// room runs nothing and prints the features that this machine lacks.
+// The command sees the machine's files. Its changes in /run, /var and /etc are removed when the command ends. The
+// only network is loopback. The program exits with the exit code of the command. When it exits, no process, mount,
+// network interface or cgroup of the room exists any more. If one is left, the exit code is 1 and the message lists
+// it. With -check, the program runs no command. It prints the features that a room needs and that are missing on this
+// machine.
 package main
 
 import (

@@ -2,12 +2,13 @@
 //
 //	run [-providers N] [-kubernetes V] [-liqo V] [-gateways | -no-networking] COMMAND [ARG...]
 //
-// The command finds the lab by the environment variables LIQO_AUTOSCALER_LAB (the lab's root, which contains
-// <cluster>.kubeconfig), LAB_BIN (the binaries), LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the full
-// versions), and LAB_GATEWAYS, which is set when gateways run. Run exits with the exit code of the command, which may
-// be a shell. With -built, run starts nothing and prints the folder of the binaries, or nothing when they are not
-// built. With -build, it builds them first. -kubelet adds Kubernetes' kubelet, and -temporal the official Temporal
-// server, whose folder is the second line.
+// These environment variables describe the lab for the command: LIQO_AUTOSCALER_LAB is the lab's root, which contains
+// <cluster>.kubeconfig. LAB_BIN is the folder of the binaries. LIQO_AUTOSCALER_LAB_LIQO and
+// LIQO_AUTOSCALER_LAB_KUBERNETES are the full versions. LAB_GATEWAYS is set when gateways run. The program exits with
+// the exit code of the command, which may be a shell. With -built, the program starts no lab and prints the folder of
+// the binaries, or an empty line when they are not built. With -build, it builds them before it prints the folder.
+// With -kubelet, the binaries include Kubernetes' kubelet. With -temporal, it also builds the official Temporal
+// server and prints its folder in the second line.
 package main
 
 import (
@@ -92,7 +93,8 @@ func run(ctx context.Context, o lab.Options, args []string) (err error) {
 	return nil
 }
 
-// buildAll builds the binaries of a lab and, with temporal, the official Temporal server. It prints their folders.
+// buildAll builds the binaries of a lab. If the parameter `temporal` is true, it also builds the official Temporal
+// server. It prints the folders.
 func buildAll(ctx context.Context, o lab.Options, temporal bool) error {
 	bin, err := lab.Build(ctx, o)
 	if err != nil {

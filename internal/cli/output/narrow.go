@@ -9,11 +9,12 @@ import (
 
 const (
 	columnGap = 3  // spaces between columns
-	leastText = 24 // minimum width of the last column; with less room its text is printed below the row
-	textBelow = 4  // the indentation of a text below its row
+	leastText = 24 // minimum width of the last column; if less is left, the column's text is printed below the row
+	textBelow = 4  // indentation of a text below its row
 )
 
-// narrowed prints the rows, of which the first is the header, in lines of at most width characters if possible.
+// narrowed prints the rows in lines that have at most width characters, if this is possible. The first row is the
+// header.
 func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 	rows = dropped(rows, width, drop)
 	last := len(rows[0]) - 1
@@ -45,7 +46,7 @@ func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 	return nil
 }
 
-// padded returns all columns of the row except the last, each padded to the width of its widest cell.
+// padded returns a line with all cells of the row except the last. Each cell is padded to the width of its column.
 func padded(rows [][]string, row []string) (line string) {
 	for i := range len(rows[0]) - 1 {
 		line += row[i] + strings.Repeat(" ", widest(rows, i)+columnGap-utf8.RuneCountInString(row[i]))
@@ -53,7 +54,7 @@ func padded(rows [][]string, row []string) (line string) {
 	return line
 }
 
-// dropped removes columns in the order of drop until the table fits into the width, or all columns in drop are removed.
+// dropped removes the columns that are named in drop, one after another. It stops when the table fits into the width.
 func dropped(rows [][]string, width int, drop []string) [][]string {
 	for _, name := range drop {
 		if n := slices.Index(rows[0], name); n >= 0 && fixed(rows)+min(leastText, widest(rows, len(rows[0])-1)) > width {
@@ -63,7 +64,7 @@ func dropped(rows [][]string, width int, drop []string) [][]string {
 	return rows
 }
 
-// fixed returns the width of all columns except the last, with the gaps.
+// fixed returns the total width of all columns except the last, including the gaps between columns.
 func fixed(rows [][]string) (width int) {
 	for i := range len(rows[0]) - 1 {
 		width += widest(rows, i) + columnGap
@@ -71,7 +72,7 @@ func fixed(rows [][]string) (width int) {
 	return width
 }
 
-// widest returns the width of a column.
+// widest returns the width of a column: the width of its widest cell.
 func widest(rows [][]string, column int) (width int) {
 	for _, row := range rows {
 		width = max(width, utf8.RuneCountInString(row[column]))
@@ -79,7 +80,7 @@ func widest(rows [][]string, column int) (width int) {
 	return width
 }
 
-// without returns the rows without a column.
+// without returns the rows without the given column.
 func without(rows [][]string, column int) (left [][]string) {
 	for _, row := range rows {
 		left = append(left, slices.Delete(slices.Clone(row), column, column+1))
@@ -87,7 +88,8 @@ func without(rows [][]string, column int) (left [][]string) {
 	return left
 }
 
-// wrapped breaks a text into lines between words. It breaks a word only if the word is longer than a line.
+// wrapped breaks a text into lines. It breaks the text between words, and breaks a word only if the word is longer
+// than a line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

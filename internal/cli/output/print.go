@@ -24,11 +24,11 @@ func CheckFormat(format string) error {
 
 // Document is a value that can be printed in each of Formats.
 type Document interface {
-	// Table prints the document as a table. The other formats print its JSON fields.
+	// Table prints the document as a table. In the formats json and yaml, the document's JSON fields are printed.
 	Table(out io.Writer, style Style) error
 }
 
-// Print prints the document in one of Formats. It prints a table for an unknown format.
+// Print prints the document in the format, which is one of Formats. For an unknown format it prints a table.
 func Print(out io.Writer, format string, style Style, d Document) error {
 	switch format {
 	case "json":
@@ -49,7 +49,7 @@ func JSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// YAML prints v as YAML, with its JSON field names.
+// YAML prints v as YAML, with the field names that v has in JSON.
 func YAML(out io.Writer, v any) error {
 	text, err := yaml.Marshal(v)
 	if err != nil {

@@ -18,15 +18,16 @@ import (
 
 // Style configures how tables are printed.
 type Style struct {
-	// Wide prints additional columns and does not cut texts.
+	// Wide reports whether to print additional columns, and to print texts in full.
 	Wide bool
-	// Width is the number of characters in a line of the terminal; 0 for files and pipes, whose lines are not limited.
+	// Width is the number of characters in a line of the terminal. It is 0 for files and pipes: their lines are not
+	// limited.
 	Width int
 	// Now is the time from which ages are computed.
 	Now time.Time
 }
 
-// StyleFor returns the style for tables that are printed to out now.
+// StyleFor returns the style for tables that are printed to out. Its field Now is the present time.
 func StyleFor(out io.Writer) Style {
 	style := Style{Now: time.Now()}
 	if f, ok := out.(*os.File); ok {
@@ -37,11 +38,11 @@ func StyleFor(out io.Writer) Style {
 	return style
 }
 
-// whyWidth is the maximum length of a text on a terminal, in characters.
+// whyWidth is the maximum length of a text in a table on a terminal, in characters.
 const whyWidth = 72
 
-// Table prints the rows below a header, in aligned columns. If the terminal is too narrow, Table omits the columns in
-// drop, beginning with the first of drop, and wraps the text of the last column.
+// Table prints the rows below a header, in aligned columns. If the terminal is too narrow, Table omits columns that
+// are named in drop, in the order of drop, and wraps the text of the last column.
 func (s Style) Table(out io.Writer, header []string, rows [][]string, drop ...string) error {
 	rows = cleaned(header, rows)
 	if s.Wide || s.Width == 0 {
@@ -50,13 +51,13 @@ func (s Style) Table(out io.Writer, header []string, rows [][]string, drop ...st
 	return narrowed(out, s.Width, rows, drop)
 }
 
-// Table prints the rows below a header, in aligned columns of any width.
+// Table prints the rows below a header, in aligned columns. It does not limit their width.
 func Table(out io.Writer, header []string, rows [][]string) error {
 	return Style{}.Table(out, header, rows)
 }
 
-// cleaned returns the rows with the header as the first row. It reduces each cell to one line, and replaces an empty
-// cell by None.
+// cleaned returns the header and the rows in one list. It converts each cell to one line, and replaces an empty cell
+// by None.
 func cleaned(header []string, rows [][]string) [][]string {
 	all := slices.Concat([][]string{header}, rows)
 	for _, row := range all {
@@ -77,7 +78,7 @@ func aligned(out io.Writer, rows [][]string) error {
 	return w.Flush()
 }
 
-// Rows returns one row for each item.
+// Rows calls the function row for each item, and returns the resulting rows.
 func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	for _, item := range items {
 		rows = append(rows, row(item))
@@ -85,7 +86,7 @@ func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	return rows
 }
 
-// Cut shortens a text to whyWidth on a terminal, unless the table is wide.
+// Cut shortens a text to whyWidth if the output is a terminal and Wide is false.
 func (s Style) Cut(text string) string {
 	if s.Wide || s.Width == 0 {
 		return text
@@ -93,7 +94,7 @@ func (s Style) Cut(text string) string {
 	return shorten.To(text, whyWidth)
 }
 
-// Age renders the time since t as kubectl does.
+// Age returns the time since t as a text, in the form that kubectl uses.
 func (s Style) Age(t time.Time) string {
 	if t.IsZero() {
 		return None
@@ -101,5 +102,5 @@ func (s Style) Age(t time.Time) string {
 	return duration.HumanDuration(max(0, s.Now.Sub(t)))
 }
 
-// None is the content of empty cells, so that a script can split lines at spaces.
+// None is printed in an empty cell, so that a script can split lines at spaces.
 const None = "-"

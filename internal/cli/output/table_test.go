@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// printed renders a table of this width, with a text of 90 characters.
+// printed renders a table of the given width. It contains a text of 90 characters.
 func printed(t *testing.T, width int) string {
 	t.Helper()
 	style := output.Style{Width: width}
@@ -22,7 +22,8 @@ func printed(t *testing.T, width int) string {
 	return out.String()
 }
 
-// On a terminal that is too narrow, the table drops its least important columns, and never a text.
+// If a terminal is too narrow, the table omits its least important columns. It never omits the column WHY, which
+// contains a text.
 func TestNarrowTerminalKeepsTheText(t *testing.T) {
 	for width, want := range map[int]struct {
 		columns []string
@@ -33,7 +34,7 @@ func TestNarrowTerminalKeepsTheText(t *testing.T) {
 		80:  {[]string{"NAME", "SPEC", "MIN", "WHY"}, 5},
 		60:  {[]string{"NAME", "MIN", "WHY"}, 5},
 		48:  {[]string{"NAME", "WHY"}, 6},
-		30:  {[]string{"NAME"}, 7}, // the text is in the line below its row
+		30:  {[]string{"NAME"}, 7}, // the text is in the line below the row
 	} {
 		text := printed(t, width)
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -50,7 +51,8 @@ func TestNarrowTerminalKeepsTheText(t *testing.T) {
 	}
 }
 
-// A word that is longer than its column is broken. A wide table exceeds the terminal's width.
+// A word that is longer than its column continues on the next line. A table with the option Wide may be wider than
+// the terminal, so it breaks no word.
 func TestLongWordsAreBroken(t *testing.T) {
 	var out bytes.Buffer
 	word := strings.Repeat("x", 70)
@@ -61,7 +63,7 @@ func TestLongWordsAreBroken(t *testing.T) {
 	require.Equal(t, "A   WHY\na   "+word+"\n", out.String())
 }
 
-// Only on a terminal texts are shortened. A program that reads a table gets whole texts.
+// Texts are shortened only on a terminal. A program that reads a table gets whole texts.
 func TestOnlyATerminalShortensTexts(t *testing.T) {
 	long := strings.Repeat("long ", 40)
 	require.Equal(t, long, output.Style{}.Cut(long))

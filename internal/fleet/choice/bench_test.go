@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// BenchmarkChoose compares a choice among 10,000 offers with a sort of as many prices. The cases are different prices,
-// one price for all offers, and weights for an instance after 50 earlier instances. It prints BENCH <name> <value>
-// <unit> <ratio> <against>.
+// BenchmarkChoose compares a choice among 10,000 offers with a sort of as many prices. The cases are: offers with
+// different prices, offers with one price, and a choice by weights with 50 instances ahead. It prints BENCH <name>
+// <value> <unit> <ratio> <against>.
 func BenchmarkChoose(b *testing.B) {
 	const n = 10_000
 	for name, c := range map[string]struct {

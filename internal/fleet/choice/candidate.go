@@ -14,13 +14,14 @@ import (
 // Candidate is an offer together with the capacity that is known to be taken.
 type Candidate struct {
 	Offer fleet.Offer `json:"offer"`
-	// Free contains the resources that are not taken by holds, as far as known. Nil means that all lendable resources
-	// are free. A resource without an entry is used up, so an empty list differs from nil, in JSON too.
+	// Free contains the amounts of the offer that no hold has taken, as far as known. Nil means that all amounts of
+	// the offer are free. In a list that is not nil, a resource without an entry is used up. Therefore an empty list
+	// differs from nil, in JSON too.
 	Free corev1.ResourceList `json:"free"`
-	// Nodes is the number of nodes that use a share of the offer, as far as known.
+	// Nodes is the number of nodes that use part of the offered amounts, as far as known.
 	Nodes int `json:"nodes,omitempty"`
-	// Own is the number of the group's own nodes at the provider. Warm reports whether the provider is peered. Failures
-	// is the Weight of the group's recent failures there.
+	// Own is the number of the group's own nodes at the provider. Warm reports whether the provider is peered.
+	// Failures is the Weight of the group's recent failures at the provider.
 	Own      int     `json:"own,omitempty"`
 	Warm     bool    `json:"warm,omitempty"`
 	Failures float64 `json:"failures,omitempty"`
@@ -32,18 +33,19 @@ type Candidate struct {
 	Removing time.Time `json:"removing,omitzero"`
 }
 
-// RemovalHangs is the time after which a removal of a peering makes the provider the last choice, because a new peering
-// waits for the removal. A removal usually takes a few seconds. If pods do not end, the removal takes as long as the
-// pods.
+// RemovalHangs is the time after which the removal of a peering affects the choice. The provider is then the last
+// choice, because a new peering waits for the end of the removal. A removal usually takes a few seconds. It takes
+// longer if pods on the provider do not end.
 const RemovalHangs = 30 * time.Second
 
-// hangs reports whether the removal of the last peering has lasted for longer than RemovalHangs, so that a new peering
-// would probably wait without success.
+// hangs reports whether the removal of the last peering has already taken longer than RemovalHangs. A new peering
+// would then probably wait for too long.
 func (c *Candidate) hangs(now time.Time) bool {
 	return !c.Removing.IsZero() && now.Sub(c.Removing) > RemovalHangs
 }
 
-// whyLast returns the text to append to the reason of a fitting candidate that is the last choice, or "".
+// whyLast returns a text to append to the reason of a fitting candidate. The text explains why the candidate is the
+// last choice. It is "" if no removal hangs.
 func (c *Candidate) whyLast(now time.Time) string {
 	if !c.hangs(now) {
 		return ""
@@ -52,7 +54,7 @@ func (c *Candidate) whyLast(now time.Time) string {
 		c.Removing.UTC().Format(time.RFC3339)
 }
 
-// CandidateOf returns the offer with the capacity that the holds in its provider's snapshot leave free.
+// CandidateOf returns the candidate for an offer. The holds in the provider's snapshot determine the free capacity.
 func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
 		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
@@ -76,15 +78,15 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	return c
 }
 
-// Own sets each candidate's Own to the number of nodes that the group has at its provider.
+// Own sets the field Own of each candidate. nodes contains the number of the group's nodes by provider.
 func Own(candidates []Candidate, nodes map[string]int) {
 	for n := range candidates {
 		candidates[n].Own = nodes[candidates[n].Offer.Provider]
 	}
 }
 
-// Take subtracts n nodes of a shape from the free capacity. A copy of the candidate that was made earlier keeps its
-// amounts.
+// Take subtracts n nodes of a shape from the free capacity. It does not change a copy of the candidate that was made
+// earlier.
 func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	if n < 1 {
 		return
@@ -101,7 +103,8 @@ func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	}
 }
 
-// room returns how many nodes of the shape still fit on a candidate that fits: at least one, and at most 1,000.
+// room returns how many more nodes of the shape the candidate can take, at most 1,000. The caller knows that at least
+// one node fits.
 func (c *Candidate) room(shape []amount) int {
 	most := 1000
 	if c.Offer.MaxNodes > 0 {
@@ -116,8 +119,8 @@ func (c *Candidate) room(shape []amount) int {
 	return max(most, 1)
 }
 
-// times returns how many times have contains the wanted amount, but no more than most. It corrects the floating-point
-// quotient, which may be one too large.
+// times returns how many times the amount in want fits into the amount in have. The parameter `most` limits the
+// result. times corrects the floating-point quotient, which may be one too large.
 func times(have, want resource.Quantity, most int) int {
 	n := int(min(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9, float64(most)))
 	all := want.DeepCopy()
@@ -135,7 +138,8 @@ func (c Candidate) free() corev1.ResourceList {
 	return c.Free
 }
 
-// Room returns for each provider how many more nodes of the group fit on its candidate.
+// Room returns, by provider, how many more nodes of the group fit on the provider's candidate. A provider without an
+// entry has no room.
 func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
 	q := evaluate(spec, candidates, nil, now)
@@ -147,8 +151,8 @@ func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[st
 	return room
 }
 
-// Place subtracts from the candidates the capacity that n instances of the group would choose, one after the other. It
-// returns the number of instances that do not fit.
+// Place distributes n instances of the group over the candidates, as if they chose one after the other, and subtracts
+// their capacity. It returns the number of instances that do not fit.
 func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) (without int) {
 	if n < 1 {
 		return 0
@@ -166,8 +170,8 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 	return n
 }
 
-// Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
-// there. It omits offers that are smaller than one node.
+// Matching returns the offers that the group could use if all offered capacity were free, ordered by the price of a
+// node. It omits offers that are too small for one node.
 func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := evaluate(spec, candidates, nil, now)
 	byPrice := func(a, b evaluation) int { return cmp.Compare(a.price, b.price) }
@@ -179,8 +183,8 @@ func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (m
 	return matching
 }
 
-// Dearest returns the hourly price of a node on the most expensive offer that the group may use now or once it has
-// enough free capacity; 0 when no such offer has a price.
+// Dearest returns the highest hourly price of a node among the candidates that fit or that lack only capacity. It
+// returns 0 when these candidates have no prices.
 func Dearest(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (most float64) {
 	for _, j := range evaluate(spec, candidates, nil, now).evaluations {
 		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {

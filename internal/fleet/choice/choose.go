@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// These limits bound the size of a recorded choice in a workflow history.
+// These limits bound the size of a choice that is recorded in a workflow history.
 const (
 	// MaxCandidates bounds a shortlist and the assessments of a Decision.
 	MaxCandidates = 20
@@ -21,25 +21,25 @@ const (
 // Filter names one reason not to choose a candidate.
 type Filter string
 
-// These are the filters, in the order of their checks.
+// These constants are the filters, in the order in which they are checked.
 const (
 	FilterExpired  Filter = "expired"  // the offer has expired
 	FilterRefused  Filter = "refused"  // the provider is excluded for this instance
-	FilterProvider Filter = "provider" // the group belongs to another provider
+	FilterProvider Filter = "provider" // the group uses only one provider, and this is another
 	FilterRefusing Filter = "refusing" // the provider refuses this cluster
 	FilterCordoned Filter = "cordoned" // an operator cordoned the provider
-	FilterSelector Filter = "selector" // its labels do not match the group's selector
-	// FilterArchitecture excludes an offer whose nodes have another architecture than the group.
+	FilterSelector Filter = "selector" // the offer's labels do not match the group's selector
+	// FilterArchitecture excludes an offer whose nodes do not have the group's architecture.
 	FilterArchitecture Filter = "architecture"
 
-	FilterCurrency Filter = "currency" // its price is in another currency
-	FilterSpending Filter = "spending" // it costs more than the group may spend on a node
+	FilterCurrency Filter = "currency" // the offer's price is in another currency
+	FilterSpending Filter = "spending" // a node costs more than the group may spend on it
 	FilterNode     Filter = "node"     // the shape is larger than each node of the provider
 	FilterFit      Filter = "fit"      // the shape is larger than the free capacity
 	FilterMaxNodes Filter = "maxNodes" // the provider already has maxNodes nodes
 )
 
-// Assessment describes the result of a choice for one candidate.
+// Assessment records how a choice has evaluated one candidate.
 type Assessment struct {
 	Provider string `json:"provider"`
 	Offer    string `json:"offer"`
@@ -47,12 +47,13 @@ type Assessment struct {
 	Fits     bool   `json:"fits"`
 	// Filter names the first filter that excluded the candidate; empty when it fits.
 	Filter Filter `json:"filter,omitempty"`
-	// Reason is a sentence with figures, at most 300 characters.
+	// Reason is a text with figures, of at most 300 characters.
 	Reason string `json:"reason"`
-	// Price is the hourly price of a node there. Without a Selection the fitting candidates are ordered by it.
+	// Price is the hourly price of a node on the offer. If the group has no Selection, the fitting candidates are
+	// ordered by price.
 	Price float64 `json:"price"`
-	// Score is the sum of Parts; each part is a weight times the candidate's value in that respect. Both are set only
-	// with a Selection.
+	// Score is the sum of Parts. Each part is the weight of a property times the candidate's value for this property.
+	// Score and Parts are set only if the group has a Selection.
 	Score float64            `json:"score,omitempty"`
 	Parts map[string]float64 `json:"parts,omitempty"`
 }
@@ -68,30 +69,30 @@ type Decision struct {
 	Counts map[string]int `json:"counts,omitempty"`
 	// Considered is the number of candidates. Assessments may be shorter.
 	Considered int `json:"considered"`
-	// Full reports that nothing fits now, but a candidate would fit if its capacity were free.
+	// Full reports that no candidate fits now, but at least one would fit if all its offered capacity were free.
 	Full bool `json:"full,omitempty"`
 }
 
-// Rank spreads instances that choose at the same time over the offers.
+// Rank is the position of an instance among the instances that choose at the same time. With it they choose different
+// offers.
 type Rank struct {
 	// Ahead is the number of the group's instances that started earlier and have not chosen a provider yet.
 	Ahead int `json:"ahead,omitempty"`
-	// Name is the group's name. It determines the order in which the group's instances are distributed over equal
-	// offers.
+	// Name is the group's name. It determines in which order the group's instances use equal offers.
 	Name string `json:"name"`
 }
 
-// Choose selects the provider of an instance's next attempt. Among the candidates that pass every filter it chooses the
-// cheapest, or the candidate with the highest score of the group's Selection. It first assigns capacity to the
-// instances ahead, and distributes instances over equal candidates in rotation. refused lists the excluded providers.
-// Choose is pure, and the order of the candidates does not matter.
+// Choose selects the provider of an instance's next attempt. Among the candidates that pass every filter it chooses
+// the cheapest, or the candidate with the highest score of the group's Selection. It first assigns capacity to the
+// instances that choose earlier (rank.Ahead). If candidates are equal, the instances use them in rotation. refused
+// lists the excluded providers. Choose is pure, and the order of the candidates does not matter.
 func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	q := evaluate(spec, candidates, refused, now)
 	return q.decide(q.best(q.choice(rank)))
 }
 
-// Keep evaluates a shortlist again, a moment later, and keeps its order. It chooses the first candidate that still
-// fits.
+// Keep evaluates the candidates of a recent shortlist again, and keeps their order. It chooses the first candidate
+// that still fits.
 func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time.Time) Decision {
 	q := evaluate(spec, short, refused, now)
 	slices.SortStableFunc(q.evaluations, func(a, b evaluation) int {
@@ -100,7 +101,8 @@ func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time
 	return q.decide(slices.Values(q.evaluations))
 }
 
-// decide records the choice: the first candidate, if it fits.
+// decide returns the Decision for the evaluations in this order. It chooses the first candidate if this candidate
+// fits.
 func (q *question) decide(inOrder iter.Seq[evaluation]) Decision {
 	d := Decision{Considered: len(q.evaluations), Counts: countFilters(q.evaluations)}
 	for j := range inOrder {
@@ -119,8 +121,8 @@ func (q *question) decide(inOrder iter.Seq[evaluation]) Decision {
 	return d
 }
 
-// Shortlist returns at most MaxCandidates candidates that Choose would put first, in its order. It also returns the
-// number of candidates that each filter excluded.
+// Shortlist returns the candidates that Choose would put first, in the same order. It returns at most MaxCandidates
+// candidates. It also returns the number of candidates that each filter excluded.
 func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank,
 	now time.Time) ([]Candidate, map[string]int) {
 	q := evaluate(spec, candidates, refused, now)

@@ -81,7 +81,7 @@ func TestChooseFilters(t *testing.T) {
 		"expired now": {change: at(0), filter: choice.FilterExpired,
 			reason: "the offer expired at 2026-11-20T12:00:00Z"},
 		"refused": {refused: []string{"p"}, filter: choice.FilterRefused,
-			reason: "it failed this instance before"},
+			reason: "an attempt of this instance on this provider has failed"},
 		"another is refused": {refused: []string{"q"}, reason: "fits at price 0.5 USD"},
 		"of another provider": {spec: func(s *fleet.InstanceSpec) { s.Provider = "q" }, filter: choice.FilterProvider,
 			reason: "the group is of provider q"},
@@ -112,7 +112,7 @@ func TestChooseFilters(t *testing.T) {
 			amounts("cpu", "2", "memory", "4Gi", "pods", "50")), reason: "fits at price 0.5 USD"},
 		"larger than each node of the provider": {change: nodes(amounts("cpu", "1", "memory", "64Gi", "pods", "110"),
 			amounts("cpu", "64", "memory", "4Gi", "pods", "49")), filter: choice.FilterNode,
-			reason: "no single node of the provider has what the shape requests"},
+			reason: "no node of the provider is large enough for the shape"},
 		"too little cpu": {change: free(amounts("cpu", "1500m", "memory", "4Gi", "pods", "50")),
 			filter: choice.FilterFit, reason: "needs cpu 2, 1500m of 8 is free"},
 		"two lacks": {change: free(amounts("cpu", "1", "memory", "1Gi", "pods", "50")),
@@ -254,8 +254,8 @@ func TestDecisionsStaySmall(t *testing.T) {
 	require.Len(t, d.Assessments, 1, "the chosen one stays")
 }
 
-// A candidate is an offer without the capacity that holds have taken. The holds are also subtracted from a newer offer.
-// A resource that the offer does not name has no capacity.
+// The capacity of a candidate is the capacity of its offer minus the capacity of the holds. The holds are also
+// subtracted from a newer offer. A resource that the offer does not name has no capacity.
 func TestCandidateIsTheOfferWithoutItsHolds(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		warm := row.Phase == fleet.Established || row.Phase == fleet.Lingering
@@ -275,7 +275,8 @@ func TestCandidateIsTheOfferWithoutItsHolds(t *testing.T) {
 	require.Equal(t, "10", newer.Lendable.Cpu().String(), "the offer itself is as it was")
 }
 
-// The number of places depends on the scarcest resource, or on the offered number of nodes. It is at most 1,000.
+// The number of nodes that fit depends on the scarcest resource, or on the offered number of nodes. It is at most
+// 1,000.
 func TestRoomFollowsTheScarcestResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape  corev1.ResourceList
@@ -303,7 +304,7 @@ func TestRoomFollowsTheScarcestResource(t *testing.T) {
 	}
 }
 
-// Choose takes the cheapest offer that fits, unless this offer has no price.
+// Cheapest returns the lowest price of the offers that fit and have a price. It returns 0 if no such offer exists.
 func TestCheapestFittingOfferIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		prices []float64 // negative: the offer does not fit
@@ -322,8 +323,8 @@ func TestCheapestFittingOfferIsTaken(t *testing.T) {
 	}
 }
 
-// Matching returns the offers that fit when their current use is ignored, the cheapest first. It returns no offer that
-// is smaller than a node. Dearest includes these offers too.
+// Matching returns the offers that fit when their current use is ignored, the cheapest first. It returns no offer
+// that is smaller than a node. Dearest also includes the offers that are smaller than a node.
 func TestMatchingIgnoresTheCurrentUse(t *testing.T) {
 	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
 	taken := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
@@ -373,7 +374,7 @@ func TestDecisionWireFormat(t *testing.T) {
 }
 
 // Candidates pass from Discover to Select through the history as JSON. An offer without free capacity must not become
-// an unused offer on this way.
+// an unused offer when it is decoded.
 func TestCandidateSurvivesJSON(t *testing.T) {
 	for _, free := range []corev1.ResourceList{nil, {}, amounts("cpu", "1")} {
 		c := candidate("a", 1, func(c *choice.Candidate) { c.Free = free })
@@ -387,8 +388,8 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 	}
 }
 
-// The instances of a burst spread over the offers before the first hold is booked. Each instance takes the best place
-// that the earlier instances leave.
+// The instances of a burst spread over the offers before the first hold is booked. Each instance takes the best offer
+// on which the earlier instances leave enough capacity.
 func TestChooseSpreadsABurst(t *testing.T) {
 	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
@@ -400,9 +401,9 @@ func TestChooseSpreadsABurst(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
 }
 
-// Equal offers alternate. Each offer fills one place before any offer fills a second place, and each place is taken
-// once. Offers with the next price follow. The order of equal offers depends on the name of the group, and not on the
-// order of the input.
+// Equal offers alternate. Each offer gets one node before any offer gets a second node, and no offer gets more nodes
+// than fit. Offers with the next price follow. The order of equal offers depends on the name of the group, and not on
+// the order of the input.
 func TestEqualOffersAlternate(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {
@@ -431,8 +432,8 @@ func TestEqualOffersAlternate(t *testing.T) {
 	require.NotEqual(t, edge, deal("core"))
 }
 
-// A shape that fits no offer now, but would fit without the holds on an offer, makes the result "full", so a retry may
-// help. A shape that never fits does not.
+// A shape fits no offer now, but would fit without the holds on an offer. The result is then "full", so a retry may
+// help. For a shape that never fits, the result is not "full".
 func TestFullOfferMayBeRetried(t *testing.T) {
 	used := candidate("p", 1, func(c *choice.Candidate) { c.Free = corev1.ResourceList{} })
 	require.True(t, choice.Choose(chooseSpec, []choice.Candidate{used}, nil, choice.Rank{}, chooseAt).Full)
@@ -441,13 +442,13 @@ func TestFullOfferMayBeRetried(t *testing.T) {
 	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{small}, nil, choice.Rank{}, chooseAt).Full)
 }
 
-// Place takes the cheapest places first, in nodes of the group's shape. It takes no place on an offer that the group
-// may not use.
+// Place takes the cheapest capacity first, one node of the group's shape after another. It takes nothing from an
+// offer that the group may not use.
 func TestPlaceTakesTheCheapestPlacesFirst(t *testing.T) {
 	candidates := []choice.Candidate{candidate("dear", 2), candidate("cheap", 1),
 		candidate("french", 0, func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
 	spec := chooseSpec
-	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // each offer has room for two nodes
+	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two nodes fit on each offer
 	left := func() map[string]int { return choice.Room(spec, candidates, chooseAt) }
 	choice.Place(spec, 0, candidates, chooseAt)
 	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())

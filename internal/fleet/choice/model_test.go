@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomCandidates returns candidates with different prices, sizes, taken capacities and permissions.
+// randomCandidates returns candidates with different prices, sizes, taken capacities, labels and cordons.
 func randomCandidates(r *rand.Rand, most int) (all []choice.Candidate) {
 	for n := range 1 + r.IntN(most) {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), float64(r.IntN(4)), func(c *choice.Candidate) {
@@ -102,7 +102,7 @@ func TestRoomEqualsExactArithmetic(t *testing.T) {
 	}
 }
 
-// When a resource is one byte short of two nodes, it has room for one node.
+// When a resource is one byte short of two nodes, only one node fits.
 func TestOneMissingByteLeavesNoRoomForANode(t *testing.T) {
 	spec := chooseSpec
 	spec.Shape = amounts("cpu", "1", "memory", "4Gi", "pods", "10")
@@ -115,8 +115,8 @@ func TestOneMissingByteLeavesNoRoomForANode(t *testing.T) {
 	}
 }
 
-// market is the model's knowledge about candidates: the number of nodes that fit on each candidate, its price, and the
-// prices of all places in ascending order.
+// market is the model's knowledge about candidates: the number of nodes that fit on each candidate, its price, and
+// the prices of all places in ascending order. A place is capacity for one node.
 type market struct {
 	places map[string]int
 	price  map[string]float64

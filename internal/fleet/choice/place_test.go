@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Place takes the same places as a burst. Two small waiting nodes alternate between two equal offers of 8 CPUs. A node
-// of 8 CPUs then fits on neither offer, and Place reports no place for it to Cluster Autoscaler.
+// Place takes the same capacity as the instances of a burst. Two equal offers have 8 CPUs each. Two small nodes that
+// do not exist yet are placed first, one on each offer. A node of 8 CPUs then fits on neither offer, and Place counts
+// it as a node that does not fit.
 func TestPlacePredictsWhereNodesAreCreated(t *testing.T) {
 	for name, by := range map[string]*fleet.Selection{"price": nil, "spread": {Price: 1, Spread: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestPlacePredictsWhereNodesAreCreated(t *testing.T) {
 	}
 }
 
-// In random markets, Place takes the same places as instances that choose one after another.
+// In random markets, Place takes the same capacity as instances that choose one after another.
 func TestPlaceEqualsABurstInRandomMarkets(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1}}
 	for r := range testkit.Cases(t) {

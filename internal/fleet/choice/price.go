@@ -15,14 +15,14 @@ import (
 
 // These bounds keep sums of prices finite.
 const (
-	// MaxUnitPrice bounds each price per resource.
+	// MaxUnitPrice bounds the price of one unit of a resource.
 	MaxUnitPrice = 1e6
 	// MaxPrice bounds the price of a node.
 	MaxPrice = 1e12
 )
 
-// Incomparable returns the reason for which the offer's price cannot be compared: the price is in another currency. It
-// returns "" when the price can be compared.
+// Incomparable returns a text if the offer's price is in another currency than the group's, and therefore cannot be
+// compared. Otherwise it returns "".
 func Incomparable(s fleet.InstanceSpec, o fleet.Offer) string {
 	if compares(&s, &o) {
 		return ""
@@ -34,14 +34,14 @@ func compares(s *fleet.InstanceSpec, o *fleet.Offer) bool {
 	return o.Currency == "" || o.Currency == s.CurrencyOrDefault() || o.Price == 0 && len(o.Prices) == 0
 }
 
-// Price returns the hourly price of one node of the group on an offer: the offer's price per node times the group's
-// factor or, without a price per node, the sum of the shape's amounts at the offer's prices per resource. A resource
-// without a price costs nothing. The result is between 0 and MaxPrice. It is 0 when the offer has no price in the
-// group's currency.
+// Price returns the hourly price of one node of the group on an offer. If the offer has a price per node, the result
+// is this price times the group's factor. Otherwise the result is the sum of the shape's amounts, each multiplied by
+// the offer's price of the resource. A resource without a price costs nothing. The result is between 0 and MaxPrice.
+// It is 0 when the offer has no price in the group's currency.
 func Price(s fleet.InstanceSpec, o fleet.Offer) float64 { return price(&s, &o, nil) }
 
-// price returns the same result as Price. shape contains the amounts of the group's shape, or is nil when they are not
-// computed yet.
+// price returns the same result as Price. The parameter `shape` contains the amounts of the group's shape. If it is
+// nil, price computes the amounts.
 func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 	if !compares(s, o) {
 		return 0
@@ -61,7 +61,7 @@ func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 	return bounded(sum)
 }
 
-// amount is a resource of a shape with its quantity and its number of priced units.
+// amount is the amount of one resource in a shape. units is the same amount in the unit to which prices apply.
 type amount struct {
 	fleet.Amount
 	units float64
@@ -74,7 +74,8 @@ func amountsOf(shape corev1.ResourceList) (amounts []amount) {
 	return amounts
 }
 
-// units returns the quantity in the units of the resource's price: GiB for resources measured in bytes, else as it is.
+// units returns the quantity in the unit to which the price of the resource applies. A quantity in bytes is converted
+// to GiB; any other quantity is unchanged.
 func units(name corev1.ResourceName, quantity resource.Quantity) float64 {
 	amount := quantity.AsApproximateFloat64()
 	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
@@ -91,8 +92,8 @@ func bounded(price float64) float64 {
 	return min(max(price, 0), MaxPrice)
 }
 
-// Cheapest returns the hourly price of a node on the cheapest fitting offer. It returns 0 when no such offer has a
-// price.
+// Cheapest returns the lowest hourly price of a node on an offer that fits. It ignores offers without a price. It
+// returns 0 if no offer with a price fits.
 func Cheapest(assessments []Assessment) (least money.Money) {
 	for _, v := range assessments {
 		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {

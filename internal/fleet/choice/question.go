@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// question contains the criteria of a choice and the judgements of its candidates.
+// question contains the criteria of a choice and the evaluations of its candidates.
 type question struct {
 	spec        fleet.InstanceSpec
 	shape       []amount
@@ -21,16 +21,16 @@ type question struct {
 	broken      error // the error of an unusable selector
 	refused     []string
 	now         time.Time
-	lowest      float64 // the lowest price of the fitting candidates, see unpriced
+	lowest      float64 // the lowest price of a fitting candidate, see evaluate
 	evaluations []evaluation
 }
 
-// evaluation contains the values that order a candidate among thousands of candidates. The Assessments of the few
-// candidates that users see contain the details.
+// evaluation contains only the values by which candidates are ordered, because there may be thousands of candidates.
+// The details are computed for the few candidates that users see, see Assessment.
 type evaluation struct {
 	candidate *Candidate
 	filter    Filter // the first filter that excluded the candidate; empty when it fits
-	hangs     bool   // the removal of the last peering there hangs
+	hangs     bool   // the removal of the last peering with the provider hangs
 	price     float64
 	score     float64
 }
@@ -63,7 +63,8 @@ func evaluate(spec fleet.InstanceSpec, candidates []Candidate, refused []string,
 	return q
 }
 
-// filter returns the first filter that excludes the candidate at its price. It returns "" when the candidate fits.
+// filter returns the first filter that excludes the candidate. The parameter price is the price of a node on the
+// offer. It returns "" when the candidate fits.
 func (q *question) filter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -85,8 +86,8 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 	return q.capacityFilter(c, price)
 }
 
-// capacityFilter returns the first filter on price or free capacity that excludes the candidate. The other filters have
-// accepted it.
+// capacityFilter returns the first filter on price or free capacity that excludes the candidate. The other filters
+// have already accepted the candidate.
 func (q *question) capacityFilter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -108,14 +109,14 @@ func (q *question) selects(o *fleet.Offer) bool {
 	return q.broken == nil && q.selector.Matches(labels.Set(o.Labels))
 }
 
-// reason returns the text of the filter. For a candidate that fits it returns a text with the price.
+// reason returns the text that explains the filter. For a candidate that fits it returns a text with the price.
 func (q *question) reason(c *Candidate, filter Filter) string {
 	o := c.Offer
 	switch filter {
 	case FilterExpired:
 		return "the offer expired at " + o.Expires.UTC().Format(time.RFC3339)
 	case FilterRefused:
-		return "it failed this instance before"
+		return "an attempt of this instance on this provider has failed"
 	case FilterProvider:
 		return "the group is of provider " + q.spec.Provider
 	case FilterRefusing:
@@ -133,7 +134,7 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 	return fmt.Sprintf("fits at price %.6g %s%s", Price(q.spec, o), q.spec.CurrencyOrDefault(), c.whyLast(q.now))
 }
 
-// short returns the text of a filter on the offer's price or capacity.
+// short returns the text that explains a filter of capacityFilter.
 func (q *question) short(c *Candidate, filter Filter) string {
 	o := c.Offer
 	switch {
@@ -143,7 +144,7 @@ func (q *question) short(c *Candidate, filter Filter) string {
 		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
 			q.spec.CurrencyOrDefault(), q.spec.MaxPrice)
 	case filter == FilterNode:
-		return "no single node of the provider has what the shape requests"
+		return "no node of the provider is large enough for the shape"
 	case filter == FilterFit:
 		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
 	default:
@@ -151,7 +152,7 @@ func (q *question) short(c *Candidate, filter Filter) string {
 	}
 }
 
-// mismatch returns the text for an offer that the group's selector does not match.
+// mismatch returns the text for an offer whose labels the group's selector does not match.
 func (q *question) mismatch(o fleet.Offer) string {
 	if q.broken != nil {
 		return fmt.Sprintf("the group's selector cannot be used: %v", q.broken)
@@ -159,7 +160,7 @@ func (q *question) mismatch(o fleet.Offer) string {
 	return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 }
 
-// assessment returns the Assessment that records a judgement.
+// assessment returns the Assessment that records an evaluation.
 func (q *question) assessment(j evaluation) Assessment {
 	o := j.candidate.Offer
 	v := Assessment{
@@ -179,7 +180,7 @@ func (q *question) assessment(j evaluation) Assessment {
 	return v
 }
 
-// full reports whether any candidate lacks only free capacity.
+// full reports whether at least one candidate lacks only free capacity, see isFull.
 func (q *question) full() bool { return slices.ContainsFunc(q.evaluations, q.isFull) }
 
 // isFull reports whether the candidate cannot take the shape now, but could if all its capacity were free.
@@ -195,8 +196,8 @@ func (q *question) fitsNode(o *fleet.Offer) bool {
 	})
 }
 
-// fits reports whether the shape fits. Its result agrees with fleet.Lacks. A nil free means that all offered capacity
-// is free.
+// fits reports whether the shape fits. It returns true if and only if fleet.Lacks returns "". If free is nil, all
+// offered capacity is free.
 func (q *question) fits(offered, free corev1.ResourceList) bool {
 	for n := range q.shape {
 		if !q.shape[n].Fits(offered, free) {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// best yields the judgement with the index chosen, unless chosen is negative, and then the other judgements from best
-// to worst. It reorders the judgements.
+// best yields all evaluations. If the parameter chosen is not negative, the evaluation q.evaluations[chosen] comes
+// first. The other evaluations follow from best to worst. best reorders q.evaluations.
 func (q *question) best(chosen int) iter.Seq[evaluation] {
 	return func(yield func(evaluation) bool) {
 		rest := lazyHeap[evaluation]{q.evaluations, better}
@@ -29,8 +29,8 @@ func (q *question) best(chosen int) iter.Seq[evaluation] {
 	}
 }
 
-// equals yields the indexes of fitting judgements in groups of equal judgements, the best group first. Judgements in
-// one group differ only in names. It reorders the judgements.
+// equals yields slices with the indexes of fitting evaluations, the best slice first. The evaluations in one slice
+// are equal for favours. equals reorders q.evaluations.
 func (q *question) equals() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var equal []int
@@ -55,8 +55,8 @@ type lazyHeap[T any] struct {
 	order func(a, b *T) int
 }
 
-// next moves the first item to the end and removes it from the heap. It returns the item's index, or -1 for an empty
-// heap.
+// next removes the first item from the heap, and moves it behind the items that remain in the heap. It returns the
+// new index of the item, or -1 if the heap was empty.
 func (u *lazyHeap[T]) next() int {
 	if len(u.items) > 0 {
 		heap.Pop(u)
@@ -71,8 +71,9 @@ func (u *lazyHeap[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b],
 func (u *lazyHeap[T]) Push(any)           { panic("nothing is added") }
 func (u *lazyHeap[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
-// favours orders judgements: fitting ones first, then those without a hanging removal, then by score and price. It
-// returns 0 when both are equal.
+// favours compares two evaluations and returns a negative number if a is better. A candidate that fits is better than
+// a candidate that does not fit. If this is equal, a provider without a hanging removal is better, then a higher
+// score, and then a lower price. favours returns 0 when all of these are equal.
 func favours(a, b *evaluation) int {
 	if (a.filter == "") != (b.filter == "") {
 		if a.filter == "" {
@@ -92,8 +93,8 @@ func favours(a, b *evaluation) int {
 	return cmp.Compare(a.price, b.price)
 }
 
-// better orders judgements as favours does, and equal judgements by their names, so that equal input gives equal
-// choices.
+// better compares as favours does. It compares equal evaluations by provider and offer name, so that the order of the
+// input does not matter.
 func better(a, b *evaluation) int {
 	if c := favours(a, b); c != 0 {
 		return c
@@ -102,11 +103,11 @@ func better(a, b *evaluation) int {
 		cmp.Compare(a.candidate.Offer.Name, b.candidate.Offer.Name))
 }
 
-// place is the position of a candidate in the order in which the instances of a group choose.
+// place contains the values that determine which of several equal candidates the next instance of a group uses.
 type place struct {
-	n     int    // the index of its judgement
-	level int    // the number of the group's nodes there, including capacity assigned before
-	turn  uint32 // orders equal providers differently for different groups
+	n     int    // the index of its evaluation
+	level int    // the number of the group's nodes on the provider, including the nodes that order has assigned
+	turn  uint32 // a hash that orders equal providers differently for different groups
 }
 
 func (q *question) place(n int, name string) place {
@@ -122,7 +123,8 @@ func (q *question) inTurn(a, b *place) int {
 	return better(&q.evaluations[a.n], &q.evaluations[b.n])
 }
 
-// choice returns the index of the candidate for the instance. It returns -1 for the best candidate.
+// choice returns the index of the candidate for the instance. It returns -1 when the instances that choose earlier
+// use up all candidates. best then starts with the best candidate.
 func (q *question) choice(rank Rank) int {
 	ahead := rank.Ahead
 	for n := range q.order(rank.Name, rank.Ahead+1) {
@@ -134,10 +136,10 @@ func (q *question) choice(rank Rank) int {
 	return -1
 }
 
-// order yields the indexes of the candidates that count instances of a group choose, one after the other, based on the
-// capacity before the first choice. The best candidates come first. Among equal candidates, it next yields the
-// candidate with the fewest nodes of the group. Thus an instance that has already chosen does not change the order for
-// the other instances.
+// order yields an index for each instance of a group: the index of the candidate that the instance chooses. It yields
+// at least count indexes if enough nodes fit. The best candidates come first. Among equal candidates it yields the
+// one with the fewest nodes of the group. The nodes that order has assigned to earlier instances count too. Therefore
+// the candidate of an instance does not depend on whether an earlier instance has already received its node.
 func (q *question) order(name string, count int) iter.Seq[int] {
 	if scoresDependOnNodes(q.spec.Selection) {
 		return q.oneByOne(name, count)
@@ -155,11 +157,12 @@ func (q *question) order(name string, count int) iter.Seq[int] {
 	}
 }
 
-// deal yields the equal candidates in rotation until no candidate has room or yield returns false.
+// deal yields the index of each of the equal candidates in rotation. It ends when no candidate can take another node,
+// or when yield returns false.
 func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 	turns := lazyHeap[place]{places, q.inTurn}
 	heap.Init(&turns)
-	rooms := map[int]int{} // by index; computed only for candidates that are taken, because it is expensive
+	rooms := map[int]int{} // nodes that still fit, by index; computed only when needed, because this is expensive
 	for len(turns.items) > 0 {
 		n := turns.items[0].n
 		if !yield(n) {
@@ -178,7 +181,8 @@ func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 	return true
 }
 
-// oneByOne yields the best candidate after each earlier choice, because each choice changes the scores.
+// oneByOne yields the index of the best candidate for one instance after the other. After each choice it computes the
+// score of the chosen candidate again, because the additional node changes the score.
 func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 	type trial struct {
 		evaluation
@@ -192,7 +196,7 @@ func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 		return q.inTurn(&a.place, &b.place)
 	}
 	return func(yield func(int) bool) {
-		var tried []*trial // each choice adds at most one more candidate
+		var tried []*trial // at least the best count candidates, because each choice needs at most one more candidate
 		for equal := range q.equals() {
 			for _, n := range equal {
 				tried = append(tried, &trial{q.evaluations[n], q.place(n, name), q.evaluations[n].candidate.room(q.shape)})

@@ -14,11 +14,12 @@ import (
 // halfLatency is the latency, in milliseconds, that halves the value of the latency part.
 const halfLatency = 50
 
-// unpriced is a factor: an offer without a price is scored as if its price were unpriced times the lowest price. It is
-// thus much cheaper than all priced offers, whose prices still compare with each other.
+// unpriced is a factor: an offer without a price is scored as if its price were unpriced times the lowest price. This
+// makes the offer much cheaper than all offers with a price, and the scores of the other offers still differ by their
+// prices.
 const unpriced = 0.1
 
-// part is the value of a candidate in one respect, between 0 and 1, with the weight of that respect.
+// part is the value of a candidate for one property, between 0 and 1, with the weight of this property.
 type part struct {
 	name          string
 	weight, value float64
@@ -74,7 +75,8 @@ func scoresDependOnNodes(s *fleet.Selection) bool { return s != nil && (s.Spread
 // failuresHalf is the time in which the weight of a failure halves.
 const failuresHalf = 30 * time.Minute
 
-// Weight returns the weight of past failures now: 1 for a new failure, halved every 30 minutes.
+// Weight returns the sum of the weights that past failures have now. A new failure has the weight 1, which halves
+// every 30 minutes.
 func Weight(failures []time.Time, now time.Time) (sum float64) {
 	for _, at := range failures {
 		sum += math.Exp2(-max(0, now.Sub(at).Seconds()) / failuresHalf.Seconds())

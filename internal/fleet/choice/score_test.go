@@ -77,8 +77,8 @@ func TestSelectionWeighsItsCriteria(t *testing.T) {
 	}
 }
 
-// The instances of a burst choose before the first hold is booked. Each choice assumes that the instances ahead have
-// their nodes.
+// The instances of a burst choose before the first hold is booked. Each choice assumes that the instances that chose
+// earlier already have their nodes.
 func TestSelectionAssumesNodesOfInstancesAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		by   fleet.Selection
@@ -147,7 +147,7 @@ func TestBurstChoosesLikeSuccessiveInstances(t *testing.T) {
 		spec.Selection = selections[n]
 		var candidates []choice.Candidate
 		for n := range 1 + random.IntN(6) {
-			price := float64(1 + n) // different prices, because places with equal prices would alternate
+			price := float64(1 + n) // different prices, because offers with equal prices would alternate
 			candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
 				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(2))
 				c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.IntN(3), random.IntN(4)
@@ -185,8 +185,8 @@ func TestEqualScoresAlternate(t *testing.T) {
 	}
 }
 
-// When the selection weighs Pack, a burst fills one of several equal offers before the next. When it weighs Spread, the
-// burst uses each offer.
+// With a weight for Pack, a burst fills one of several equal offers before the next. With a weight for Spread, it
+// uses each offer.
 func TestPackedBurstFillsOneOfferFirst(t *testing.T) {
 	for by, want := range map[fleet.Selection]int{{Pack: 0.5}: 1, {Spread: 0.5}: 2} {
 		chosen := map[string]int{}

@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// onePlaceEach returns count offers with one place each. The prices rise by step.
+// onePlaceEach returns count offers with capacity for one node each (a place). The price rises by the parameter step
+// from one offer to the next.
 func onePlaceEach(count int, step float64) (all []choice.Candidate) {
 	for n := range count {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), 1+step*float64(n), func(c *choice.Candidate) {
@@ -71,8 +72,8 @@ func TestShortlistIsFilteredAgain(t *testing.T) {
 	require.Empty(t, choice.Keep(chooseSpec, nil, nil, chooseAt).Chosen)
 }
 
-// An instance chooses the same place before and after the instances ahead have received theirs. An offer on which the
-// group has fewer nodes comes first.
+// An instance chooses the same provider before and after the instances ahead have received their nodes. An offer on
+// which the group has fewer nodes comes first.
 func TestPlaceDoesNotDependOnHoldsOfInstancesAhead(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		var all []choice.Candidate

@@ -7,10 +7,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// RankStandby returns the providers that a group could keep peered, the best first: the providers of its present
-// standbys, the best fitting providers, and fitting providers that are peered, about 20 in all. states maps provider
-// ids to snapshots. peers lists the providers with one of our peerings. After a loss of all histories only peers
-// contains them. RankStandby is pure.
+// RankStandby returns about 20 providers that a group could keep peered, the best first. These are the providers of
+// the group's present standbys, the best providers that fit, and providers that fit and are already peered. states
+// maps provider ids to snapshots. peers lists the providers to which we have a peering. After a loss of all histories,
+// the peerings are in peers, but not in states. RankStandby is pure.
 func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[string]fleet.ProviderSnapshot,
 	peers []fleet.Provider, now time.Time) []fleet.StandbyRow {
 	var rows, unfit []fleet.StandbyRow

@@ -83,8 +83,8 @@ func TestStandbysAreRanked(t *testing.T) {
 	require.Len(t, rank(peers...), choice.MaxCandidates)
 }
 
-// A filter excludes a held standby that the group may not use, regardless of the free capacity. A temporary obstacle
-// does not exclude it.
+// A standby that the group holds is excluded if the group may not use its provider, for example because the provider
+// is cordoned. An expired offer and a lack of free capacity do not exclude it.
 func TestUnusableStandbysAreExcluded(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*choice.Candidate)

@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// maxRows bounds the rows that one entity receives for a round. Later rounds report the rest.
+// maxRows bounds the number of rows that one entity receives for a round. Later rounds report the rest.
 const maxRows = 500
 
 // GroupDiffers compares one group's snapshot with the existing objects.
@@ -38,8 +38,8 @@ func GroupDiffers(g fleet.Snapshot, found []fleet.Found) fleet.Differences {
 	return d
 }
 
-// agrees reports whether the objects of a booked instance match its row. The objects of an instance on its way always
-// match, because its driver decides about them.
+// agrees reports whether the objects of a booked instance match its row. The objects of an instance that is being
+// created or removed always match, because its driver decides about them.
 func agrees(v fleet.InstanceView, f fleet.Found) bool {
 	switch v.Phase {
 	case fleet.Ready:
@@ -52,7 +52,7 @@ func agrees(v fleet.InstanceView, f fleet.Found) bool {
 }
 
 // ProviderDiffers compares one provider's holds with the existing objects and with the groups' bookings. peers lists
-// the providers with one of our peerings. unread reports whether a group could not be read. Holds of an unread group
+// the providers to which we have a peering. unread reports whether a group could not be read. Holds of an unread group
 // are never reported as unused, because an unread group resembles a group without instances.
 func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, unread func(group string) bool,
 	found []fleet.Found, peers []fleet.Provider) fleet.Differences {
@@ -84,8 +84,8 @@ func unusedOf(p fleet.ProviderSnapshot, exists, needed map[string]bool, unread f
 	return unused
 }
 
-// neededOf returns the keys that a provider's Ready instances and the groups' standbys hold, and the names of the
-// instances that may need any key.
+// neededOf returns the keys of the holds that Ready instances and standbys need at the provider. An instance that is
+// being created or removed may need any of its keys, so the result contains its name instead of a key.
 func neededOf(provider string, groups []fleet.Snapshot) map[string]bool {
 	needed := map[string]bool{}
 	for _, g := range groups {

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// A standby's hold that no group lists is unused. A standby that its group lists at this provider is in use, and its
-// missing peering is reported.
+// A standby's hold that no group lists is unused. A standby is in use if its group lists it at this provider. If its
+// peering is missing, this is reported.
 func TestStandbyWithoutAGroupIsUnused(t *testing.T) {
 	kept, other, gone := fleet.StandbyKey("g", "e", 1), fleet.StandbyKey("g", "e", 2), fleet.StandbyKey("g", "e", 3)
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{

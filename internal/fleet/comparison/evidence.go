@@ -17,10 +17,10 @@ type Evidence struct {
 	Absent []string `json:"absent,omitempty"`
 	// Network describes the fault of the network; "" means no fault.
 	Network string `json:"network,omitempty"`
-	// Heard contains the time at which each end of the network last measured that it reaches the other end, or "" for
-	// an end that does not reach it. These times are only compared with each other, never with our clock. HeardAt
-	// contains the time of the round that first read each value. Quiet is the longest time for which a value may stay
-	// unchanged.
+	// Heard contains the time at which each end of the network last measured that it reaches the other end, or ""
+	// while it does not reach the other end. These times are only compared with each other, never with our clock.
+	// HeardAt contains the time of the round that first read each value. Quiet is the longest time for which a value
+	// may stay unchanged.
 	Heard   []string      `json:"heard,omitempty"`
 	HeardAt []time.Time   `json:"heardAt,omitempty"`
 	Quiet   time.Duration `json:"quiet,omitempty"`
@@ -30,13 +30,13 @@ type Evidence struct {
 	Here   bool      `json:"here,omitempty"`
 	// Fault describes the fault of the peering on this cluster.
 	Fault fleet.Fault `json:"fault,omitzero"`
-	// Message is the provider's text, or ours.
+	// Message explains Access and Tenant, in the provider's words or in ours.
 	Message string `json:"message,omitempty"`
-	// Stale reports that the provider's entity could not be read in this round, or that the round had no time to check the
-	// provider. The evidence is then from an earlier round, and nothing is decided by it.
+	// Stale reports that the provider's entity could not be read in this round, or that the round had no time to
+	// check the provider. The evidence is then from an earlier round, and no decision uses it.
 	Stale bool `json:"stale,omitempty"`
-	// Since is the start of the first of the consecutive rounds that found this access and tenancy. For a provider that
-	// has become silent, it is the start of the last round in which the provider answered.
+	// Since is the start of the first of the consecutive rounds that found this Access and Tenant. For a provider
+	// that has become silent, it is the start of the last round in which the provider answered.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -46,13 +46,14 @@ type Outlook struct {
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Isolated reports that no provider with credentials answers. Then this cluster itself is probably cut off.
 	Isolated bool `json:"isolated,omitempty"`
-	// IsolatedSince is the start of the present or last isolation, and IsolatedUntil the last round that saw it.
+	// IsolatedSince is the start of the present or last isolation. IsolatedUntil is the time of the last round that
+	// found this isolation.
 	IsolatedSince time.Time `json:"isolatedSince,omitzero"`
 	IsolatedUntil time.Time `json:"isolatedUntil,omitzero"`
 	// Sentenced is the time at which groups were last notified of lost instances.
 	Sentenced time.Time `json:"sentenced,omitzero"`
-	// Lost lists these instances. A group refuses a loss while, by its own clock, the Node has not been unready for long
-	// enough.
+	// Lost lists these instances. A group refuses a loss if, by its own clock, the Node has been not ready for less
+	// than budgets.unready.
 	Lost []string `json:"lost,omitempty"`
 }
 
@@ -86,7 +87,7 @@ func (o Outlook) Silent() bool {
 	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool { return e.Access == fleet.AccessSilent })
 }
 
-// Later returns the outlook with all its times moved by d.
+// Later returns the outlook with d added to all its times.
 func (o Outlook) Later(d time.Duration) Outlook {
 	o.Evidence = slices.Clone(o.Evidence)
 	move := func(times ...*time.Time) {
@@ -108,9 +109,10 @@ func (o Outlook) Later(d time.Duration) Outlook {
 	return o
 }
 
-// After returns the outlook with the lasting facts of the previous round: the times of first findings, isolation and
-// losses. A zero last means that no earlier round exists. The evidence about providers for which unread reports true is
-// kept from the previous round and marked Stale.
+// After returns the outlook together with the facts of the previous round that are still needed: the times of first
+// findings, isolation and losses. If the parameter last is zero, no earlier round exists. If the function unread
+// reports true for a provider, After keeps the evidence of the previous round about this provider, and marks it as
+// Stale.
 func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook {
 	o.Evidence = slices.Clone(o.Evidence)
 	for n := range o.Evidence {
@@ -141,9 +143,9 @@ func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook 
 	return o
 }
 
-// network sets Broken, the time since which the network has not worked, from this round and the previous one. A
-// provider may report a working network although the end that would report the fault is dead. Such an end no longer
-// updates its measurements.
+// network computes Broken, the time since which the network has not worked. It uses the measurements of this round and
+// of the previous round. A provider may report a working network although the end that would report the fault is dead.
+// Such an end no longer updates its measurements.
 func (e *Evidence) network(before Evidence, now time.Time) {
 	e.HeardAt, e.Broken = nil, time.Time{}
 	for n, at := range e.Heard {

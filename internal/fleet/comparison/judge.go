@@ -19,10 +19,10 @@ type Judgement struct {
 	providers map[string]fleet.ProviderSnapshot
 }
 
-// Judge evaluates the evidence of this round and of the one before; a zero last means that no earlier round exists.
-// groups and providers are the snapshots that the round has read. unread reports whether the round could not read a
-// provider, or had no time to check it. The state of a Tenant counts only while the peering is established, lingering
-// or refusing, because a peering that is being made or removed has no Tenant.
+// Judge evaluates the evidence of this round (now) and of the previous round (last). If the parameter last is zero, no
+// earlier round exists. groups and providers are the snapshots that the round has read. unread reports whether the
+// round could not read a provider, or had no time to check it. The state of a Tenant counts only while the peering is
+// established, lingering or refusing, because a peering that is being made or removed has no Tenant.
 func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot,
 	unread func(provider string) bool) Judgement {
 	j := Judgement{last: last, providers: map[string]fleet.ProviderSnapshot{}}
@@ -52,8 +52,9 @@ func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.Provide
 	return j
 }
 
-// Standing returns the fault of a provider as this round found it. While the round is undecided, it returns the fault
-// that the provider has published. changed reports that the result differs from the published fault.
+// Standing returns the fault of a provider as this round found it. If the evidence does not suffice for a decision,
+// it returns the fault that the provider has published. changed reports that the result differs from the published
+// fault.
 func (j Judgement) Standing(p fleet.ProviderSnapshot) (s fleet.Standing, changed bool) {
 	s, known := j.Now.standing(p.ID, j.last)
 	if !known {
@@ -96,8 +97,8 @@ func Watched(providers []fleet.ProviderSnapshot, found []fleet.Found, peers []fl
 	return out
 }
 
-// Cordons returns the attempts whose Node must be cordoned, because the provider accepts nothing new, or uncordoned,
-// because it accepts new nodes again. The Node of an instance that is being removed stays as it is.
+// Cordons returns the attempts whose Node must be cordoned or uncordoned. A Node is cordoned while its provider
+// accepts nothing new. The Node of an instance that is being removed stays as it is.
 func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []fleet.Found) {
 	settled := map[string]bool{}
 	for _, g := range groups {
@@ -117,7 +118,7 @@ func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []
 	return out
 }
 
-// same reports whether both standings have the same effect on decisions; messages and times do not count.
+// same reports whether s and o have the same effect on decisions. It does not compare their messages and times.
 func same(s, o fleet.Standing) bool {
 	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Local == o.Local &&
 		s.Fault == o.Fault

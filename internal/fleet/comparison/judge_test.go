@@ -12,8 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A fault of the consumer cluster is published immediately, whether a step or a round finds it. A lack of room does not
-// stop new holds; a divided namespace does. The fault ends with the first round that does not find it.
+// A fault of the consumer cluster is published immediately, whether a step or a round finds it. A divided namespace
+// stops new holds. A lack of capacity for the gateway does not. The fault ends with the first round that does not
+// find it.
 func TestFaultsOfTheConsumerArePublishedImmediately(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	p := provider.New("milan", now)
@@ -43,8 +44,8 @@ func TestFaultsOfTheConsumerArePublishedImmediately(t *testing.T) {
 	require.True(t, standing.Good())
 }
 
-// Only a Ready instance that is not being deleted can be lost. Drivers end the attempts that are being created or
-// released.
+// Only a Ready instance that is not being deleted can be lost. If an instance is being created or released, its
+// driver ends the attempt instead.
 func TestOnlySettledInstancesAreLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	row := func(name string, phase fleet.Phase, counts bool) fleet.InstanceView {
@@ -65,8 +66,9 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
 }
 
-// budgets.unready is a number of minutes. A provider has been silent for long enough after as many rounds, even when
-// the last round begins slightly early. The group judges by its own clock how long the Node has not been ready.
+// Rounds start every minute, and budgets.unready is one minute here. An instance is lost when its provider has been
+// silent for one minute, even when the last round begins slightly early. The group judges by its own clock how long
+// the Node has not been ready.
 func TestEarlyLastRoundCounts(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
@@ -95,8 +97,8 @@ func TestEarlyLastRoundCounts(t *testing.T) {
 	}
 }
 
-// A granted and a refused access both count as answers. Silence does not count as an answer, and neither does access
-// that was not checked.
+// A granted and a refused access both count as answers. Silence, and access that was not checked, do not count as
+// answers.
 func TestRefusedAccessCountsAsAnswer(t *testing.T) {
 	for access, want := range map[fleet.Access][2]bool{"": {}, fleet.AccessGranted: {true, false},
 		fleet.AccessRefused: {true, false}, fleet.AccessSilent: {false, true}} {
@@ -129,7 +131,8 @@ func TestSameRoundIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// A gateway that has measured nothing for three of its intervals counts as dead, exactly to the second.
+// A gateway counts as dead when it has measured nothing for three of its intervals. This limit is exact to the
+// second.
 func TestGatewayWithoutMeasurementsIsDead(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for quiet, c := range map[time.Duration]struct{ ok, broken time.Duration }{
@@ -145,8 +148,8 @@ func TestGatewayWithoutMeasurementsIsDead(t *testing.T) {
 	}
 }
 
-// A published standing stays until two rounds agree on another standing. A round in which the provider was not checked,
-// and a single deviating round, change nothing.
+// The standing of a provider is the published list of its faults. It stays until two rounds agree on another
+// standing. A round in which the provider was not checked, and a single deviating round, change nothing.
 func TestStandingStaysUntilTwoRoundsAgree(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	published := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established,
@@ -202,8 +205,8 @@ func TestTenantCountsOnlyWithAPeering(t *testing.T) {
 	}
 }
 
-// Watched returns the providers that have holds or a fault and that can be reached. Their offer, their peering or their
-// nodes show how to reach them.
+// Watched returns the providers that have holds or a fault and that can be reached. A provider can be reached if its
+// offer, its peering or one of its nodes shows how.
 func TestReachableProvidersInUseAreWatched(t *testing.T) {
 	file := func(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 	network := &fleet.Network{Mode: fleet.NetworkNone}
@@ -278,9 +281,10 @@ func TestNodesOfARefusingProviderAreCordoned(t *testing.T) {
 	}
 }
 
-// At most a third of all instances is lost at a time. The instances that their provider removed come first. The silent
-// instances follow, in the order of the time since their Nodes were last ready, and then by name. Each loss has a
-// reason. A loss that is cancelled when its Node is ready again is marked.
+// At most a third of all instances is lost at a time. The instances that their provider removed come first. The
+// silent instances follow, in the order in which their Nodes became not ready, and then by name. Each loss has a
+// reason. The field Silent marks the loss of a silent instance. Such a loss does not apply if the Node is ready
+// again.
 func TestRemovedInstancesAreLostFirst(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(-2*time.Minute), start.Add(-3*time.Minute), start.Add(-3*time.Minute))

@@ -13,13 +13,14 @@ import (
 const (
 	// lossEvery is the shortest time between two rounds that declare new losses.
 	lossEvery = 55 * time.Second
-	// early is the tolerance for a round that starts too early. Without it a difference of a millisecond would decide
-	// whether a silence of one minute has ended with the second round or with the third.
+	// early is the tolerance for a round that starts too early. Suppose that a budget is one minute, and that the second
+	// round starts a millisecond less than a minute after the first. Without the tolerance the silence would exceed the
+	// budget only at the third round.
 	early = 5 * time.Second
 )
 
-// losses returns, by group, the instances that two consecutive rounds show to be lost. Instances without a slice at the
-// provider or with a closed Tenant come first. At most a third of all instances, rounded up, is lost in a minute.
+// losses returns, by group, the instances that two consecutive rounds show to be lost. Instances whose slice or Tenant
+// the provider has withdrawn come first. In one minute, losses returns at most a third of all instances (rounded up).
 func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
 	again := now.At.Sub(now.Sentenced) < lossEvery // then only losses that the groups have refused are repeated
 	if again && !allStay(groups, now.Lost) {
@@ -58,8 +59,8 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 	return out
 }
 
-// allStay reports whether all these instances still run, because their groups have refused the losses. It returns false
-// if an instance is not found: it may be lost, or its group was not read.
+// allStay reports whether all named instances still run, because their groups have refused the losses. It returns
+// false if groups do not contain an instance: the instance may be lost, or its group was not read.
 func allStay(groups []fleet.Snapshot, names []string) bool {
 	stays := map[string]bool{}
 	for _, g := range groups {
@@ -70,8 +71,8 @@ func allStay(groups []fleet.Snapshot, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !stays[name] })
 }
 
-// losesSoon reports whether the next rounds may find an instance lost: its Node is not ready, and its provider or the
-// network does not answer.
+// losesSoon reports whether the next rounds may find that an instance is lost: its Node is not ready, and its provider
+// or the network does not answer.
 func losesSoon(groups []fleet.Snapshot, now Outlook) bool {
 	for _, g := range groups {
 		for _, row := range g.Instances {
@@ -85,7 +86,7 @@ func losesSoon(groups []fleet.Snapshot, now Outlook) bool {
 	return false
 }
 
-// lossOf returns the loss of the row's instance, or nil when the instance stays.
+// lossOf returns the loss of the row's instance, or nil if the instance is not lost.
 func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.Loss {
 	e := now.Of(row.Provider)
 	if !isSettled(row) || g.Spec == nil || e.Stale {
@@ -113,8 +114,8 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 	return loss
 }
 
-// withdrawnReason returns the reason for which the provider has withdrawn the instance's capacity, or "". Two rounds in
-// which the provider answered must agree.
+// withdrawnReason returns a text if the provider has withdrawn the instance's capacity, and "" otherwise. Two
+// consecutive rounds in which the provider answered must have found this.
 func withdrawnReason(row fleet.InstanceView, before, e Evidence) string {
 	name := fleet.ObjectName(row.Name, row.Attempt)
 	switch {
@@ -136,7 +137,8 @@ func (e Evidence) hasWithdrawn() bool {
 
 // silentTooLong reports whether the Node is not ready and its provider has not answered for budgets.unready. The group
 // checks by its own clock for how long the Node has not been ready. A silence during an isolation of this cluster does
-// not count until the isolation has lasted for budgets.isolated. A silence needs at least two consecutive rounds.
+// not count until the isolation has lasted for budgets.isolated. At least two consecutive rounds must have found the
+// silence.
 func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
 	since, at := e.Since, now.At.Add(early)
 	switch {

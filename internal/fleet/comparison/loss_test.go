@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// silentGroup returns a group with one instance on milan for each of these times, at which its Node became not ready.
-// An instance is lost after one minute of this state.
+// silentGroup returns a group with one instance on milan for each given time. The Node of the instance became not
+// ready at this time. Budgets.Unready is one minute.
 func silentGroup(notReadySince ...time.Time) []fleet.Snapshot {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a",
@@ -29,8 +29,7 @@ func saw(at time.Time, access fleet.Access) comparison.Outlook {
 	return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{Provider: "milan", Access: access}}}
 }
 
-// A provider counts as silent since the last round in which it answered. A single silent round therefore never lasts
-// long enough.
+// A provider counts as silent since the last round in which it answered. A loss nevertheless needs two silent rounds.
 func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(time.Second))
@@ -43,11 +42,12 @@ func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	require.Equal(t, start, second.Now.Of("milan").Since)
 }
 
-// nobody is used when no provider is unread.
+// nobody returns false for every provider. As the parameter unread of Judge it means that the round has read all
+// providers.
 func nobody(string) bool { return false }
 
-// The next round starts soon while an instance may be lost, which is the case when its Node is not ready and its
-// provider or the network does not answer.
+// An instance may be lost while its Node is not ready and its provider or the network does not answer. During this
+// time the next round starts soon.
 func TestNextRoundStartsSoonWhileAnInstanceMayBeLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	granted := saw(now, fleet.AccessGranted)
@@ -77,8 +77,9 @@ func cut(at time.Time, here bool) comparison.Outlook {
 	return o
 }
 
-// A group refuses a loss when its own clock shows that the Node has not been unready for long enough. Such a loss does
-// not delay the next loss. A loss that took effect, or may have taken effect, delays it.
+// A group refuses a loss when, by its own clock, the Node has been not ready for less than budgets.unready. A refused
+// loss does not delay the next loss. The next loss is delayed only by a loss that took effect or may have taken
+// effect.
 func TestRefusedLossDoesNotDelayTheNext(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
@@ -108,8 +109,8 @@ func TestRefusedLossDoesNotDelayTheNext(t *testing.T) {
 	}
 }
 
-// A round could not read a provider. The provider keeps its evidence, so its silence continues, but no instance is lost
-// by the evidence of an earlier round.
+// A round could not read a provider. The evidence of the earlier round stays, so the provider's silence continues.
+// But this old evidence alone causes no loss.
 func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	unread := func(string) bool { return true }

@@ -11,14 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// These times and bounds govern the sweep.
+// A sweep lists our orphans on providers. These constants are its times and bounds.
 const (
 	// SweepEvery is the interval at which orphans are listed on providers.
 	SweepEvery = 5 * time.Minute
-	// orphanAfter is the time for which consecutive sweeps must have found an orphan before it is removed: three sweeps.
+	// An orphan is removed only when consecutive sweeps have found it for orphanAfter. This takes three sweeps.
 	orphanAfter = 2 * SweepEvery
-	// maxSwept bounds the providers of one sweep, maxRemoved the orphans that it removes on each provider, and maxListed
-	// the orphans that it remembers.
+	// maxSwept bounds the number of providers that one sweep queries. maxRemoved bounds the number of orphans that a
+	// sweep removes on each provider. maxListed bounds the number of orphans that it remembers.
 	maxSwept   = 50
 	maxRemoved = 20
 	maxListed  = 100
@@ -38,7 +38,7 @@ type Sweep struct {
 	Orphans    []fleet.Orphan `json:"orphans,omitempty"`
 }
 
-// Later returns the sweep with all its times moved by d.
+// Later returns the sweep with d added to all its times.
 func (s Sweep) Later(d time.Duration) Sweep {
 	if !s.At.IsZero() {
 		s.At = s.At.Add(d)
@@ -89,9 +89,9 @@ func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (query []fleet
 	return query, next
 }
 
-// After returns the sweep's result: the orphans of the queried providers, each with the time since which it has been
-// found and the reason for keeping it. For a provider that did not answer, the time starts again. Orphans on providers
-// that the sweep did not query stay listed.
+// After returns the sweep's result: the orphans of the queried providers. Each orphan has the time at which it was
+// first found, and the reason why it is kept. For a provider that did not answer, the time starts again. Orphans on
+// providers that the sweep did not query stay listed.
 func (s Sweep) After(of Swept, queried []fleet.Provider, next string, got []fleet.Orphan) Sweep {
 	now := Sweep{At: of.At, Next: next}
 	if len(of.Found) == 0 {
@@ -125,8 +125,8 @@ func (s Sweep) After(of Swept, queried []fleet.Provider, next string, got []flee
 	return now
 }
 
-// fairly shortens the list to most orphans. It selects one orphan of each provider per turn, so that a provider that
-// invents orphans does not displace the orphans of other providers.
+// fairly shortens the list to the number of orphans in the parameter most. It selects one orphan of each provider per
+// turn, so that a provider that invents orphans does not displace the orphans of other providers.
 func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	most = min(most, len(all))
 	of := map[string][]fleet.Orphan{}
@@ -145,14 +145,14 @@ func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	return cut
 }
 
-// kept returns the reason for which an orphan is not removed now, or "". An orphan of unknown origin is never removed
-// automatically.
+// kept returns the reason why an orphan is not removed now, or "" if the orphan can be removed. An orphan of unknown
+// origin is never removed automatically.
 func (s Sweep) kept(o fleet.Orphan, of Swept) string {
 	switch {
 	case o.Foreign:
-		return "another cluster with this one's Liqo id has made it, or it does not say who has"
+		return "another cluster with the same Liqo id created the object, or the object does not name its creator"
 	case s.EmptySince != nil && s.At.Sub(*s.EmptySince) < fleet.EmptyGrace:
-		return "nothing at all that we own was found on this cluster, which is not believed yet"
+		return "the list of our objects on this cluster is empty, which may be an error; nothing is removed for five minutes"
 	case o.OfPeering():
 		return cmp.Or(keptPeering(o, of), s.young(o))
 	default:
@@ -162,12 +162,13 @@ func (s Sweep) kept(o fleet.Orphan, of Swept) string {
 
 func (s Sweep) young(o fleet.Orphan) string {
 	if s.At.Sub(o.Since) < orphanAfter {
-		return "it is removed when it is still there in ten minutes"
+		return "it is removed if it still exists after ten minutes"
 	}
 	return ""
 }
 
-// keptSlice returns the reason to keep a slice. Only a group that has recovered can be trusted not to know an attempt.
+// keptSlice returns the reason to keep a slice. If the slice's group does not run or has no spec yet, the slice is
+// kept, because the group may not know all its attempts.
 func keptSlice(o fleet.Orphan, of Swept) string {
 	n := slices.IndexFunc(of.Groups, func(g fleet.Snapshot) bool { return g.Group == o.Attempt.Group })
 	if n < 0 || of.Groups[n].Spec == nil {
@@ -175,27 +176,27 @@ func keptSlice(o fleet.Orphan, of Swept) string {
 	}
 	for _, row := range of.Groups[n].Instances {
 		if row.Name == o.Attempt.Instance && row.Attempt <= o.Attempt.Number {
-			return "its instance is booked"
+			return "its instance still exists in its node group"
 		}
 	}
 	for _, p := range of.Providers {
 		if p.ID == o.Attempt.Provider.ID && slices.Contains(p.Holds, o.Attempt.ObjectName()) {
-			return "its provider holds room for it"
+			return "its provider's workflow has a hold for it"
 		}
 	}
 	return ""
 }
 
-// keptPeering returns the reason to keep the leftovers of a peering. They are removed with the credentials of the
-// provider's offer, as a peering is.
+// keptPeering returns the reason to keep the leftovers of a peering. The removal of leftovers needs the credentials of
+// the provider's offer, like the removal of a peering.
 func keptPeering(o fleet.Orphan, of Swept) string {
 	id := o.Attempt.Provider.ID
 	n := slices.IndexFunc(of.Offers, func(offer fleet.Offer) bool { return offer.Provider == id })
 	if n < 0 {
-		return "the provider is not offered"
+		return "the provider has no offer"
 	}
 	if of.Offers[n].Unpeer == fleet.UnpeerNever {
-		return "the offer says unpeer: never"
+		return "the offer sets unpeer: never"
 	}
 	for _, p := range of.Providers {
 		if p.ID == id && (p.Phase != fleet.Absent || len(p.Holds)+len(p.Standby) > 0) {
@@ -205,7 +206,8 @@ func keptPeering(o fleet.Orphan, of Swept) string {
 	return ""
 }
 
-// Removable returns the orphans to remove on a provider now. The leftovers of its peering follow after the slices.
+// Removable returns the orphans to remove on a provider now. It returns the leftovers of the peering only when no
+// slice is left.
 func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fleet.Orphan) {
 	slicesLeft := false
 	for _, o := range s.Orphans {

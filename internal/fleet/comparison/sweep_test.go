@@ -86,15 +86,15 @@ func TestSweepKeepsObjectsInUse(t *testing.T) {
 	}{
 		"unknown instance": {leftSlice("a-t0-1"), row(3), ""},
 		"of another cluster": {foreign, row(3),
-			"another cluster with this one's Liqo id has made it, or it does not say who has"},
-		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance is booked"},
-		"an attempt to come": {leftSlice("a-t0-1"), row(1), "its instance is booked"},
+			"another cluster with the same Liqo id created the object, or the object does not name its creator"},
+		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance still exists in its node group"},
+		"an attempt to come": {leftSlice("a-t0-1"), row(1), "its instance still exists in its node group"},
 		"the group is unknown": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups = nil },
 			"node group a does not run, or has no configuration yet"},
 		"the group recovers": {leftSlice("a-t0-1"), func(of *comparison.Swept) { of.Groups[0].Spec = nil },
 			"node group a does not run, or has no configuration yet"},
 		"held": {leftSlice("a-t0-1"), provider(fleet.ProviderSnapshot{Phase: fleet.Established,
-			Holds: []string{"lca-a-t0-1-2"}}), "its provider holds room for it"},
+			Holds: []string{"lca-a-t0-1-2"}}), "its provider's workflow has a hold for it"},
 		"held by another": {leftSlice("a-t0-1"), func(of *comparison.Swept) {
 			of.Providers = []fleet.ProviderSnapshot{{ID: "milan", Holds: []string{"lca-a-t0-2-2"}},
 				{ID: "turin", Holds: []string{"lca-a-t0-1-2"}}}
@@ -115,8 +115,8 @@ func TestSweepKeepsObjectsInUse(t *testing.T) {
 			Holds:   []string{"lca-a-t0-1-1"},
 			Standby: map[string]fleet.HoldState{"standby": fleet.HoldGranted}}), "the peering is in use"},
 		"a peering for good": {leftPeering(), func(of *comparison.Swept) { of.Offers[0].Unpeer = fleet.UnpeerNever },
-			"the offer says unpeer: never"},
-		"not offered": {leftPeering(), func(of *comparison.Swept) { of.Offers = nil }, "the provider is not offered"},
+			"the offer sets unpeer: never"},
+		"not offered": {leftPeering(), func(of *comparison.Swept) { of.Offers = nil }, "the provider has no offer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s comparison.Sweep
@@ -139,13 +139,13 @@ func TestSweepAcceptsEmptyListsAfterFiveMinutes(t *testing.T) {
 	require.Empty(t, s.Orphans[0].KeptBecause)
 	empty := func(of *comparison.Swept) { of.Found = nil }
 	s = s.After(swept(now.Add(3*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
-	require.Contains(t, s.Orphans[0].KeptBecause, "not believed yet")
+	require.Contains(t, s.Orphans[0].KeptBecause, "nothing is removed for five minutes")
 	s = s.After(swept(now.Add(4*comparison.SweepEvery), empty), milan, "", []fleet.Orphan{leftSlice("a-t0-1")})
 	require.Empty(t, s.Orphans[0].KeptBecause)
 }
 
-// Each sweep checks a part of the providers, and the next sweep checks the next part. The evidence of the other
-// providers stays.
+// Each sweep checks a part of the providers, and the next sweep checks the next part. The orphans of the other
+// providers stay listed.
 func TestSweepChecksSomeProvidersEachTime(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 120 {
@@ -193,8 +193,9 @@ func TestSweepChecksEachProviderOnce(t *testing.T) {
 	}
 }
 
-// The sweep records objects whose UIDs and names are no longer than our longest ones. It ignores longer ones, which a
-// provider may invent. It removes at most twenty slices in one pass.
+// The sweep records an object only if its UID and its name are at most as long as our longest ones. It ignores
+// objects with longer UIDs or names, which a provider may invent. The sweep removes at most twenty slices in one
+// pass.
 func TestSweepIgnoresInventedNames(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 57, 1}, {10, 58, 0}} {

@@ -8,16 +8,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Driver is the state of the workflow that drives one instance. scale-out/<name> drives the instance from Pending to
-// the next phase at rest, scale-in/<name> from Draining to Released. Step processes one event and returns the
-// workflow's next actions.
+// Driver is the state of the workflow that drives one instance. scale-out/<name> drives the instance from Pending
+// until it is Ready, has failed or must be removed. scale-in/<name> drives the instance from Draining to Released.
+// Step processes one event and returns the workflow's next actions.
 type Driver struct {
 	Instance   fleet.Instance
 	Spec       fleet.InstanceSpec
 	Generation fleet.Generation
 	// Began is the start time of this run.
 	Began time.Time
-	// Sequence numbers the newest view. It increases before the step that delivers the view is scheduled.
+	// Sequence is the number of the newest view. It increases before the step that delivers the view is scheduled.
 	Sequence int
 	// Left lists the abandoned attempts, which may have left objects behind.
 	Left []fleet.Attempt
@@ -34,7 +34,7 @@ type Driver struct {
 	Taken map[string]int
 	// Failures is copied from DriverInput.
 	Failures map[string][]time.Time
-	// Ending is the reason for which the driver ends before its work is done.
+	// Ending is the reason why the driver ends before its work is done.
 	Ending fleet.EventKind // Cancelled, Deleted, Paused, Stopped; empty: the driver continues
 	again  bool            // run the step in progress once more
 	// early is a provider's answer that arrived before the result of the Select that sent the request.
@@ -64,8 +64,8 @@ type Event struct {
 	Order  *fleet.Order
 	// Elapsed reports that the driver's timer fired.
 	Elapsed bool
-	// Cancelled reports that an operator cancelled the workflow. Reset reports that an operator reset it, so that its
-	// state is out of date.
+	// Cancelled reports that an operator cancelled the workflow. Reset reports that an operator reset the workflow,
+	// so that the driver's state is out of date.
 	Cancelled, Reset bool
 }
 
@@ -75,12 +75,12 @@ type Action struct {
 	Run fleet.Step
 	// CancelStep cancels the step in progress. The driver waits for the step's end.
 	CancelStep bool
-	// Timer schedules an event with Elapsed after this duration. Zero leaves no timer running.
+	// Timer schedules an event with Elapsed after this duration. If it is zero, no timer runs.
 	Timer time.Duration
-	// Resend repeats the request for a hold to the provider. Release releases the attempt's hold.
+	// Resend sends the request for a hold to the provider again. Release releases the attempt's hold.
 	Resend  bool
 	Release *fleet.Attempt
-	// Report is a view to deliver when no step delivers the view.
+	// Report is a view that the workflow must deliver itself, because no step delivers it.
 	Report *fleet.View
 	// End ends the workflow after all earlier actions are delivered: EndFinal completes it, EndStopped fails it.
 	End fleet.End
@@ -153,7 +153,8 @@ func (d *Driver) endBy(why fleet.EventKind, now time.Time) []Action {
 	return d.end(now)
 }
 
-// end applies the reason for the end, releases a hold that the attempt only waits for, and sends the last view.
+// end applies the reason for the end, and sends the last view. If the attempt has requested a hold that is not granted
+// yet, end also releases this hold.
 func (d *Driver) end(now time.Time) []Action {
 	at, waiting, end := d.Instance.AttemptRef(), d.Instance.Phase == fleet.Peering, fleet.EndFinal
 	switch d.Ending {

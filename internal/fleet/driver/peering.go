@@ -9,10 +9,11 @@ import (
 
 // This file handles the end of a driver's wait for its provider: by an answer, or after too many requests without one.
 
-// applyAnswer processes the provider's answer for the attempt that waits for it. It releases a grant that no attempt
-// waits for: a grant for an attempt that was abandoned, a grant of a provider that a repeated Select replaced, and a
-// grant that arrived before its Select failed. Grants for other later attempts, which this driver forgot in a reset,
-// are released by the undo.
+// applyAnswer processes an answer of a provider to a request for a hold. If the present attempt waits for this answer,
+// the attempt ends its wait. It releases a grant that no attempt waits for: a grant for an attempt that was abandoned,
+// a grant of a provider that a repeated Select replaced, and a grant that arrived before its Select failed. It does
+// not release a grant for any other later attempt. This driver forgot such an attempt in a reset, and the attempt's
+// undo releases the grant.
 func (d *Driver) applyAnswer(a fleet.Answer, early bool, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if a.State == fleet.HoldWaiting { // the group decides when to repeat; the answer proves the provider is not silent
@@ -51,7 +52,7 @@ func eventOf(a fleet.Answer) fleet.EventKind {
 	}
 }
 
-// releaseUnused releases a grant of another attempt or of another provider than the present one, see applyAnswer.
+// releaseUnused releases a grant that does not belong to the present attempt and its provider, see applyAnswer.
 func (d *Driver) releaseUnused(a fleet.Answer, early bool) []Action {
 	at := d.Instance.AttemptRef()
 	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.Provider}
@@ -61,8 +62,8 @@ func (d *Driver) releaseUnused(a fleet.Answer, early bool) []Action {
 	return []Action{{Release: &at}}
 }
 
-// requestAgain repeats the request to the provider when the group reports that the attempt has waited for long. After
-// three consecutive requests without an answer the attempt ends, and the provider is not blamed.
+// requestAgain repeats the request to the provider, because the group has reported that the attempt has waited for a
+// long time. After three consecutive requests without an answer the attempt ends, and the provider is not blamed.
 func (d *Driver) requestAgain(o fleet.Order, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if d.Instance.Phase != fleet.Peering || o.Attempt != at.Number || o.Resend <= d.Resends || d.Ending != "" {

@@ -12,7 +12,8 @@ import (
 // searchPause is the pause between two searches for free capacity.
 const searchPause = 5 * time.Second
 
-// stepEnded processes the result of the step in progress, and then the provider's answer that arrived before it.
+// stepEnded processes the result of the step in progress, and then the provider's answer that arrived before this
+// result.
 func (d *Driver) stepEnded(ev fleet.Event, now time.Time) []Action {
 	actions := d.applyEnd(ev, now)
 	if early := d.early; early != nil {
@@ -40,20 +41,20 @@ func (d *Driver) applyEnd(ev fleet.Event, now time.Time) []Action {
 		return d.end(now)
 	}
 	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
-		d.Ahead, d.Taken = 0, nil // the next Select finds their holds published or released
+		d.Ahead, d.Taken = 0, nil // the next Select finds the other instances' holds published or released
 		return []Action{{Timer: searchPause}}
 	}
 	return d.next(now)
 }
 
-// isAtRest reports whether the instance is in a phase at rest, so that its driver has nothing more to do.
+// isAtRest reports whether the instance is Ready, Released or Failed, so that its driver has nothing more to do.
 func (d *Driver) isAtRest() bool {
 	p := d.Instance.Phase
 	return p == fleet.Ready || p == fleet.Released || p == fleet.Failed
 }
 
-// foundNoRoom reports whether every matching provider has been full for the whole budget SelectWait. The first call
-// without free capacity starts that budget.
+// foundNoRoom reports whether every matching provider has been full for the whole budget SelectWait. The first Select
+// that finds no free capacity starts this budget.
 func (d *Driver) foundNoRoom(ev fleet.Event, now time.Time) bool {
 	if d.Instance.Phase != fleet.Selecting || ev.Kind != fleet.Again {
 		return false
@@ -64,7 +65,7 @@ func (d *Driver) foundNoRoom(ev fleet.Event, now time.Time) bool {
 	return now.Sub(d.FullSince) >= d.Spec.Budgets.WithDefaults().SelectWait.Duration
 }
 
-// apply moves the instance by the table and records the attempt that the move leaves to undo.
+// apply applies the event to the instance. It records the attempt if the attempt must be undone.
 func (d *Driver) apply(ev fleet.Event, now time.Time) {
 	at := d.Instance.AttemptRef()
 	m, err := d.Instance.Apply(ev, now)
@@ -97,7 +98,8 @@ func (d *Driver) next(now time.Time) []Action {
 	}
 }
 
-// deadlineFailure returns the reason for which an instance past its deadline fails: its last failure, else a timeout.
+// deadlineFailure returns the failure of an instance whose deadline has passed: its last failure, or a timeout if it
+// had no failure.
 func (d *Driver) deadlineFailure() *fleet.Failure {
 	if f := d.Instance.Failure; f != nil {
 		return f

@@ -11,8 +11,8 @@ import (
 type Balance struct {
 	Currency string
 	At       time.Time
-	// Rate is the hourly cost of the running nodes. Reserved is the largest hourly cost of the instances that have no
-	// node yet.
+	// Rate is the hourly cost of the running nodes. Reserved is the highest hourly cost that the instances without a
+	// node can have.
 	Rate, Reserved Money
 	// Month is the sum of the calendar month that contains At.
 	Month Money
@@ -29,8 +29,8 @@ func (c Cost) Balance(now time.Time) Balance {
 	return Balance{Currency: c.Currency, At: at, Rate: rate, Reserved: c.Reserved, Month: c.ThisMonth()}
 }
 
-// Bill contains the daily costs of one life of a group: from the start of its sums until the group is removed. Group
-// and Cost.Since identify the bill, so a bill that is received twice counts once.
+// Bill contains the daily costs of one life of a group. A life lasts from the start of the group's sums until the
+// group is removed. Group and Cost.Since identify the bill, so a bill that is received twice counts once.
 type Bill struct {
 	Group   string `json:"group"`
 	Account string `json:"account"`
@@ -47,8 +47,9 @@ type Bill struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Replaces reports whether the bill replaces another bill of the same life. Within one epoch the higher revision wins,
-// otherwise the later end. The group itself has a later revision than an observer that read it earlier.
+// Replaces reports whether the bill replaces another bill of the same life. If both bills have the same epoch, the
+// bill with the higher revision wins. Otherwise the bill whose sums end later wins. If an observer made a bill from a
+// state that it read earlier, the group's own bill has a later revision.
 func (b Bill) Replaces(have Bill) bool {
 	if b.Epoch == have.Epoch && b.Revision != have.Revision {
 		return b.Revision > have.Revision
@@ -75,7 +76,7 @@ func (c Cost) IsEmpty() bool {
 	return true
 }
 
-// Settled returns the bill of a group that has ended: without running nodes and reserved costs.
+// Settled returns the bill as it is after the group's end: without running nodes and reserved costs.
 func (b Bill) Settled() Bill {
 	b.Cost, _ = b.Cost.Until(b.Cost.At) // Until returns a copy
 	b.Cost.Run(nil)
@@ -92,7 +93,7 @@ func (b Bill) Spent() Spent {
 // monthOnly is the layout of a month.
 const monthOnly = "2006-01"
 
-// Ended summarizes the bills of ended groups that the hub publishes.
+// Ended is the summary of the bills of ended groups. The hub publishes it.
 type Ended struct {
 	// Bills is the number of bills that the hub has. Rows contains the month's sums at the time of the last
 	// publication.
@@ -140,7 +141,7 @@ type Member struct {
 }
 
 // Together returns the balance of an account: the sum of its running groups, and the costs of its ended groups in this
-// month. It ignores rows of groups that still run, and amounts in another currency.
+// month. It ignores the rows in ended whose group still runs, and amounts in another currency.
 func Together(account, currency string, running []Member, ended []Spent, now time.Time) Balance {
 	sum := Balance{Currency: currency, At: now.UTC()}
 	for _, m := range running {

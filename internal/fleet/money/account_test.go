@@ -22,7 +22,7 @@ func bill(t *testing.T, group, account, from, until string, hourly float64) mone
 	return b
 }
 
-// The cost of an account is the sum of its running groups and of the groups that have ended in this month.
+// The cost of an account is the cost of its running groups plus the cost of its groups that have ended in this month.
 func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	now := moment(t, "2026-11-10T12:00:00Z")
 	live := bill(t, "new", "team", "2026-11-10T10:00:00Z", "2026-11-10T11:00:00Z", 3)
@@ -60,8 +60,8 @@ func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	require.Equal(t, money.Of(4), later.ThisMonth())
 }
 
-// A book has one bill for each life of a group. Of two bills for the same life it keeps the bill with the later end. A
-// life is the time from the start of the group's workflow to its end.
+// A book has one bill for each life of a group. Of two bills for the same life it keeps the bill with the later end.
+// A life lasts from the start of the group's sums until the group is removed.
 func TestBookHasOneBillPerLifeOfAGroup(t *testing.T) {
 	var b money.Book
 	first := bill(t, "a", "a", "2026-11-01T00:00:00Z", "2026-11-01T02:00:00Z", 1)
@@ -83,7 +83,8 @@ func TestBookHasOneBillPerLifeOfAGroup(t *testing.T) {
 	require.Empty(t, b.Spent(moment(t, "2026-12-01T00:00:00Z")))
 }
 
-// The sums of a month are kept as separate rows, for a hub whose bills are lost.
+// A hub that has lost its bills makes new ones from the published sums of the month (Spent). A new bill contains only
+// this sum.
 func TestMonthlySumsBecomeABill(t *testing.T) {
 	b := bill(t, "a", "team", "2026-10-31T00:00:00Z", "2026-11-02T00:00:00Z", 1)
 	s := b.Spent()

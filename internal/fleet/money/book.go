@@ -11,8 +11,8 @@ import (
 // Book contains bills, at most one for each life of a group, oldest first. Bound limits its size.
 type Book []Bill
 
-// Add adds a bill that is not empty, or replaces the bill of the same life as Bill.Replaces allows. It reports whether
-// the book has changed.
+// Add adds a bill that is not empty, or replaces the bill of the same life if Bill.Replaces allows it. It reports
+// whether the book has changed.
 func (b *Book) Add(bill Bill) bool {
 	if bill.Group == "" || bill.Cost.Since.IsZero() || bill.Cost.IsEmpty() && len(bill.Days) == 0 {
 		return false
@@ -58,9 +58,10 @@ func (b Book) Latest(group string) (last Bill, known bool) {
 	return last, known
 }
 
-// Bound removes days that are older than CostDays, and then the oldest days, until the JSON of the book has at most
-// most bytes. If this does not suffice, it adds up the providers of each bill, and then removes the oldest bills. A
-// removed bill no longer contributes to the month's sum.
+// Bound removes the days before the last CostDays days. While the book's JSON has more bytes than the parameter most,
+// it then removes the oldest days. If this does not suffice, it replaces the costs of a bill's providers by their sum.
+// If this does not suffice either, it removes the oldest bills. A removed bill no longer contributes to the month's
+// sum.
 func (b *Book) Bound(most int, now time.Time) {
 	first := now.UTC().Add(-CostDays * oneDay).Truncate(oneDay)
 	*b = slices.DeleteFunc(*b, func(bill Bill) bool { return bill.Cost.At.Before(first) })
@@ -85,7 +86,8 @@ func (b Book) size() int {
 	return len(text)
 }
 
-// fold replaces the providers of each bill by their sum. It reports whether any bill had more than one provider.
+// fold replaces the costs of each bill's providers by their sum. It reports whether any bill had more than one
+// provider.
 func (b Book) fold() (folded bool) {
 	for n := range b {
 		if len(b[n].Cost.Providers) < 2 {
@@ -132,11 +134,11 @@ func (b Book) forget(before time.Time) {
 	}
 }
 
-// mostSpent bounds the rows that limits use, because one memo contains all rows.
+// mostSpent bounds the number of rows for the check of spending limits, because one memo contains all rows.
 const mostSpent = 300
 
-// Spent returns the rows that limits need: the bills with costs in the month of the given time. When there are too many
-// rows, it adds up the rows of each account, and then omits the smallest amounts.
+// Spent returns the rows for the check of spending limits: the bills with costs in the month of the given time. When
+// there are too many rows, it adds up the rows of each account, and then omits the smallest amounts.
 func (b Book) Spent(now time.Time) (rows []Spent) {
 	month := now.UTC().Format(monthOnly)
 	for _, bill := range b {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Correct adds the cost of a node on a provider from a time until At, or subtracts it if back is set. It changes the
-// days to which the amounts belong. It returns the corrected past days and leaves the argument unchanged. A day, a
-// month and a total never fall below zero.
+// Correct adds the cost of a node on a provider, for the period that begins at the parameter since and ends at c.At.
+// If the parameter back is true, Correct subtracts this cost. It distributes the cost over the days of the period. It
+// returns the corrected past days, and does not change the parameter days. The cost of a day, a month or in total
+// never falls below zero.
 func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.Time, back bool) []CostDay {
 	days = slices.Clone(days)
 	at := since.UTC().Truncate(time.Second)
@@ -31,13 +32,13 @@ func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.
 	return days
 }
 
-// During returns the cost of a duration at m as the price per hour.
+// During returns the cost of a duration if m is the price per hour.
 func (m Money) During(d time.Duration) Money {
 	return Money(int64(m) / 3600 * int64(d/time.Second)).Plus(Money(int64(m) % 3600 * int64(d/time.Second) / 3600))
 }
 
-// correctDay adds an amount, which may be negative, to the day that contains the time, and to the sums that contain
-// this day.
+// correctDay adds an amount, which may be negative, to the day that contains the time in the parameter at, and to the
+// sums that contain this day.
 func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount Money) []CostDay {
 	if c.Providers == nil {
 		c.Providers = map[string]ProviderCost{}
@@ -57,8 +58,8 @@ func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount 
 	return days
 }
 
-// correctOver adds an amount to a past day. It returns the added amount, which is smaller if the day would fall below
-// zero.
+// correctOver adds an amount to a past day. It returns the amount that it has added. It subtracts at most the cost of
+// the day, so that the day does not fall below zero.
 func correctOver(days []CostDay, provider, date string, amount Money) ([]CostDay, Money) {
 	n, known := slices.BinarySearchFunc(days, date, func(d CostDay, date string) int {
 		return strings.Compare(d.Date, date)

@@ -10,7 +10,8 @@ import (
 // Money is an amount in millionths of the currency of the node groups.
 type Money int64
 
-// maxRate bounds the hourly cost of the nodes on a provider to 100 million, so that a day's product does not overflow.
+// maxRate bounds the hourly cost of the nodes on a provider to 100 million units of the currency, so that the
+// multiplication by the seconds of a day does not overflow.
 const maxRate Money = 1e14
 
 // Of returns the amount as Money, rounded to a millionth and limited to the range from 0 to maxRate.
@@ -34,8 +35,8 @@ func (m Money) Plus(o Money) Money {
 }
 
 // Cost contains the cost of a group's nodes: the present hourly rate and the sums. A node costs the price that its
-// offer had when it was chosen, from Ready until its slice is returned. All times are UTC in whole seconds. The zero
-// value means that nothing is known.
+// offer had when the offer was chosen. It costs this price from Ready until its slice is returned. All times are UTC
+// in whole seconds. The zero value means that nothing is known.
 type Cost struct {
 	Currency string `json:"currency,omitempty"`
 	// Since is the start of the sums, and At their end.
@@ -45,7 +46,7 @@ type Cost struct {
 	Month Money `json:"month,omitempty"`
 	// Unpriced is the time for which nodes without a price ran today, in seconds, summed over the nodes.
 	Unpriced int64 `json:"unpriced,omitempty"`
-	// Reserved is the largest hourly cost of the instances that have no node yet. It is set only in a Snapshot.
+	// Reserved is the highest hourly cost that the instances without a node can have. It is set only in a Snapshot.
 	Reserved  Money                   `json:"reserved,omitempty"`
 	Providers map[string]ProviderCost `json:"providers,omitempty"`
 }
@@ -72,11 +73,11 @@ type CostDay struct {
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// These constants bound the stored days and providers.
+// These constants bound the number of stored days and providers.
 const (
 	CostDays = 400 // the number of past days
-	// costProviders bounds the providers of a past day, and the providers of today that have no nodes. The amounts of the
-	// cheapest providers of a past day are added up under OtherProviders.
+	// costProviders bounds the number of providers of a past day. It also bounds the number of providers of today that
+	// have no nodes. The amounts of the cheapest providers of a past day are added up under OtherProviders.
 	costProviders = 20
 	// OtherProviders is the key of the sum of all providers without an entry of their own.
 	OtherProviders = ""
@@ -106,8 +107,8 @@ func Kept(days []CostDay, at time.Time) []CostDay {
 	return days[old:]
 }
 
-// Advance adds the costs until now, and returns the days with costs that have ended since. A time before At changes
-// nothing.
+// Advance adds the costs until now, and returns the days with costs that have ended since At. If now is before At,
+// Advance changes nothing.
 func (c *Cost) Advance(now time.Time) (ended []CostDay) {
 	now = now.UTC().Truncate(time.Second)
 	if c.Since.IsZero() {
@@ -206,7 +207,8 @@ func (c Cost) Rate() (rate Money, unpriced int) {
 	return rate, unpriced
 }
 
-// ThisMonth returns the cost of the month that contains At, from its start or the start of the sums until At.
+// ThisMonth returns the cost of the month that contains At, until At. If the sums started within this month, earlier
+// costs are not included.
 func (c Cost) ThisMonth() Money {
 	sum := c.Month
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
@@ -215,8 +217,8 @@ func (c Cost) ThisMonth() Money {
 	return sum
 }
 
-// Run replaces the running nodes of all providers. Providers without nodes and without costs today are kept while there
-// are at most costProviders providers.
+// Run replaces the running nodes of all providers. It keeps a provider without nodes and without costs today only
+// while the list has at most costProviders providers.
 func (c *Cost) Run(running map[string]ProviderCost) {
 	if c.Providers == nil {
 		c.Providers = map[string]ProviderCost{}

@@ -116,7 +116,7 @@ func TestCostsStopAtTheLargest(t *testing.T) {
 	require.Positive(t, cost.ThisMonth())
 }
 
-// The running time of nodes without a price is counted separately from nodes with a price, and until midnight.
+// The running time of nodes without a price is counted separately for each day.
 func TestNodesWithoutAPriceAreCountedByTime(t *testing.T) {
 	from := moment(t, "2026-11-10T22:00:00Z")
 	var cost money.Cost

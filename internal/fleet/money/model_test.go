@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// integral is the model. It adds up the rates over whole seconds, in 3,600th parts of a millionth.
+// integral is the model. It adds the hourly rate for each second, and counts in 3,600ths of a millionth.
 type integral struct {
 	since    time.Time
 	running  map[string]money.ProviderCost
@@ -41,7 +41,7 @@ func (m *integral) advance(until time.Time) {
 	}
 }
 
-// rates returns the rates of up to 12 providers, so that a day keeps each provider.
+// rates returns the rates of up to 12 providers. A past day lists each of these providers separately.
 func rates(r *rand.Rand) map[string]money.ProviderCost {
 	running := map[string]money.ProviderCost{}
 	for n := range r.IntN(30) {

@@ -9,14 +9,14 @@ import (
 // Spending bounds the cost of all nodes of an account, in the group's currency. No limit removes a node. A node whose
 // offer has no price counts as zero.
 type Spending struct {
-	// Account names the account to which the group's costs belong; empty means an account of its own, named by the group's
-	// id. Groups may share an account. The limits of each group are then compared with the sum of all groups of the
-	// account.
+	// Account names the account to which the group's costs belong; empty means that the group has its own account,
+	// named after the group's id. Groups may share an account. The limits of each group are then compared with the
+	// sum of all groups of the account.
 	Account string `json:"account,omitempty" validate:"omitempty,groupid"`
 	// Hourly bounds the hourly cost of all nodes together, including nodes that are being created.
 	Hourly SpendingLimit `json:"hourly,omitzero"`
-	// Monthly bounds the spending in a calendar month, in UTC. When it is reached, the group does not grow until the month
-	// ends. Running nodes stay and keep costing.
+	// Monthly bounds the spending in a calendar month, in UTC. When the limit is reached, the group does not grow
+	// until the month ends. Running nodes stay and continue to cost money.
 	Monthly SpendingLimit `json:"monthly,omitzero"`
 }
 
@@ -46,8 +46,8 @@ func (s *Spending) Left(b Balance) Money {
 	return max(limit(s.Hourly.Hard)-b.Rate.Plus(b.Reserved), 0)
 }
 
-// Refuses returns the reason for rejecting a scale-out that adds the hourly cost more. It returns "" when the scale-out
-// may start.
+// Refuses returns the reason for rejecting a scale-out that would raise the hourly cost by the amount in the parameter
+// more. It returns "" when the scale-out may start.
 func (s *Spending) Refuses(b Balance, more Money) string {
 	left := s.Left(b)
 	if left > 0 && more <= left {
@@ -58,18 +58,18 @@ func (s *Spending) Refuses(b Balance, more Money) string {
 		return fmt.Sprintf("spending.monthly.hard is %.6g %s, and this month came to %.6g%s; it may grow from %s on",
 			*s.Monthly.Hard, b.Currency, b.Month.Float(), s.of(), next.Format(time.DateOnly))
 	}
-	text := fmt.Sprintf("spending.hourly.hard is %.6g %s, what runs costs %.6g an hour%s", *s.Hourly.Hard, b.Currency,
-		b.Rate.Float(), s.of())
+	text := fmt.Sprintf("spending.hourly.hard is %.6g %s, the running nodes cost %.6g an hour%s", *s.Hourly.Hard,
+		b.Currency, b.Rate.Float(), s.of())
 	if b.Reserved > 0 {
-		text += fmt.Sprintf(", what is on its way up to %.6g", b.Reserved.Float())
+		text += fmt.Sprintf(", nodes that are being created cost up to %.6g", b.Reserved.Float())
 	}
 	if more > 0 {
-		text += fmt.Sprintf(", and %.6g more is asked for", more.Float())
+		text += fmt.Sprintf(", and %.6g more is requested", more.Float())
 	}
 	return text
 }
 
-// of returns a text with the account, if several groups may share it.
+// of returns words that name the account, or "" if the group has its own account.
 func (s *Spending) of() string {
 	if s.Account == "" {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Below the hourly limit, the remaining budget is a rate. It is zero from the moment at which the month reaches its
-// limit. The next month begins with the full budget.
+// Below the hourly limit, the remaining budget is the difference to the limit. It is zero as soon as the month
+// reaches its own limit. The next month begins with the full budget.
 func TestRemainingBudget(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency = "USD"
@@ -27,11 +27,11 @@ func TestRemainingBudget(t *testing.T) {
 			"2026-11-30T20:00:00Z", 1e6, money.Unbounded, ""},
 		"below the hour": {hard(3, 0), "2026-11-30T20:00:00Z", 1, money.Of(1), ""},
 		"over the hour": {hard(3, 0), "2026-11-30T20:00:00Z", 1.5, money.Of(1),
-			"spending.hourly.hard is 3 USD, what runs costs 2 an hour, and 1.5 more is asked for"},
+			"spending.hourly.hard is 3 USD, the running nodes cost 2 an hour, and 1.5 more is requested"},
 		"at the hour": {hard(2, 0), "2026-11-30T20:00:00Z", 0, 0,
-			"spending.hourly.hard is 2 USD, what runs costs 2 an hour"},
+			"spending.hourly.hard is 2 USD, the running nodes cost 2 an hour"},
 		"beyond the hour": {hard(1, 0), "2026-11-30T20:00:00Z", 0, 0,
-			"spending.hourly.hard is 1 USD, what runs costs 2 an hour"},
+			"spending.hourly.hard is 1 USD, the running nodes cost 2 an hour"},
 		"below the month": {hard(0, 4), "2026-11-30T21:59:59Z", 1e6, money.Unbounded, ""},
 		"at the month": {hard(0, 4), "2026-11-30T22:00:00Z", 0, 0,
 			"spending.monthly.hard is 4 USD, and this month came to 4; it may grow from 2026-12-01 on"},
@@ -78,10 +78,11 @@ func TestReservedCostsCountAsSpent(t *testing.T) {
 	cost.Currency, cost.Reserved = "USD", money.Of(1.5)
 	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost.Balance(cost.At)))
 	require.Zero(t, hard(3, 0).Left(cost.Balance(cost.At)))
-	require.Equal(t, "spending.hourly.hard is 3 USD, what runs costs 2 an hour, what is on its way up to 1.5",
+	require.Equal(t, "spending.hourly.hard is 3 USD, the running nodes cost 2 an hour, nodes that are being created "+
+		"cost up to 1.5",
 		hard(3, 0).Refuses(cost.Balance(cost.At), 0))
 	cost.Reserved = 1
 	require.Contains(t, hard(2, 0).Refuses(cost.Balance(cost.At), 1),
-		"what is on its way up to 1e-06, and 1e-06 more is asked for")
+		"nodes that are being created cost up to 1e-06, and 1e-06 more is requested")
 	require.Empty(t, hard(2.000002, 0).Refuses(cost.Balance(cost.At), 1), "to the last millionth")
 }

@@ -10,7 +10,7 @@ import (
 // stay. An instance does not count the refusal as a failure of the provider.
 
 // cordon applies the operator's order to cordon or uncordon. It refuses waiting holds, so that their attempts choose
-// another provider. A peering that is being established is completed, and then lingers. It is idempotent.
+// another provider. A peering that is being established is completed, and then lingers. The order is idempotent.
 func (p *State) cordon(on bool, now time.Time) {
 	p.Inherits = false
 	if on == p.isCordoned() {
@@ -41,8 +41,8 @@ func (p *State) inherit(cordoned bool, now time.Time) {
 
 func (p *State) isCordoned() bool { return !p.Cordoned.IsZero() }
 
-// cordonedBy returns the reason for a refused hold. It uses the code of a full provider, which a driver does not count
-// as a failure.
+// cordonedBy returns the failure of a hold that is refused because of the cordon. It has the code of a full provider,
+// because a driver does not count this code as a failure of the provider.
 func (p *State) cordonedBy() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeNoCapacity, p.ID, "", "provider "+p.ID+" is cordoned by an operator")
 }

@@ -29,6 +29,7 @@ type Hold struct {
 	Trace string `json:"trace,omitempty"`
 }
 
+// live reports whether the hold waits or is granted.
 func (h Hold) live() bool { return h.State == fleet.HoldWaiting || h.State == fleet.HoldGranted }
 
 // acquire books a hold for one attempt. For a repeated request it sends the existing hold's state to the driver; a
@@ -55,7 +56,7 @@ func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	p.answerIfDecided(p.Holds[r.Key])
 }
 
-// declines returns the reason for which the provider refuses a hold now, or nil.
+// declines returns the failure with which the provider refuses a hold now, or nil if it does not refuse the hold.
 func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	row := p.Phase.Row()
 	switch short := p.lacks(r, now); {
@@ -73,7 +74,7 @@ func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	return nil
 }
 
-// unusable returns the reason for which Standing closes the provider to new holds.
+// unusable returns the failure of a hold that is refused because Standing closes the provider.
 func (p *State) unusable() *fleet.Failure {
 	code := fleet.CodeUnreachable
 	if p.Standing.Access == "" {
@@ -91,8 +92,8 @@ func (p *State) coolingDown() *fleet.Failure {
 	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
 }
 
-// release releases a hold and keeps its key for an hour, so that a late acquire books nothing. It also keeps an unknown
-// key.
+// release releases a hold and keeps its key for an hour, so that a late acquire books nothing. If no hold has this
+// key, release records the key as released.
 func (p *State) release(key string, now time.Time) {
 	h := p.Holds[key]
 	if h.State == fleet.HoldReleased {
@@ -184,12 +185,12 @@ func (p *State) Live() int {
 	return n
 }
 
-// nodeHolds returns the keys of the attempts' live holds, without standbys. standbys returns the state of each
-// standby's hold that has not been released.
+// nodeHolds returns the keys of the attempts' live holds, without standbys.
 func (p *State) nodeHolds() []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
 }
 
+// standbys returns the state of each standby's hold that has not been released.
 func (p *State) standbys() map[string]fleet.HoldState {
 	states := map[string]fleet.HoldState{}
 	for key, h := range p.Holds {
@@ -229,8 +230,8 @@ func subtract(free, shape corev1.ResourceList) {
 	}
 }
 
-// lacks returns the reason for which the hold does not fit into the free capacity or the offer is not valid, or "". A
-// standby's hold does not count as a node.
+// lacks returns the reason why the offer cannot serve the hold: it is missing, has expired, or has too little free
+// capacity. It returns "" when the hold fits. A standby's hold does not count as a node.
 func (p *State) lacks(r fleet.HoldRequest, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"

@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// This file moves a peering by its table and records the data of each event.
+// This file changes the phase of a peering, and records the data of each event.
 
 // Transition describes one change of a peering's phase, for the log.
 type Transition struct {
@@ -15,8 +15,8 @@ type Transition struct {
 	Failure  *fleet.Failure
 }
 
-// Apply moves the peering by the table. Only a recovery and a sweep set the phase without the table, from the existing
-// objects. An event that the phase's row does not name changes nothing.
+// Apply changes the peering as the table PeeringMachine defines for the event. Only a recovery and a sweep set the
+// phase without the table, from the existing objects. An event that the phase's row does not name changes nothing.
 func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	m, ok := p.Phase.Row().Moves[ev]
 	if !ok {
@@ -63,7 +63,7 @@ func (p *State) removeLeftover(offer *fleet.Offer, now time.Time) {
 	p.enter(fleet.Removing, "leftover", nil, now)
 }
 
-// record stores the effects of an event other than the phase.
+// record stores the effects of an event, except the change of the phase.
 func (p *State) record(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	switch ev {
 	case fleet.PeeringFailed:

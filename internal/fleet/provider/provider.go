@@ -9,22 +9,23 @@ import (
 )
 
 // State is the state of the workflow provider/<id>: the provider's newest offer, its holds and its peering. Step
-// processes every event and leaves the work for the workflow in Commands.
+// processes every event, and adds the work for the workflow to Commands.
 type State struct {
 	ID    string             `json:"id"`
 	Phase fleet.PeeringPhase `json:"phase"`
 	Since time.Time          `json:"since"`
 	// Offer is the newest known offer. Its linger time and unpeer policy apply to the peering.
 	Offer *fleet.Offer `json:"offer,omitempty"`
-	// Holds maps keys to holds. It contains live holds, and for an hour refused and released holds, so that a late
-	// acquire of the same attempt gets the same answer.
+	// Holds maps keys to holds. It contains the holds that wait or are granted. For an hour it also keeps refused and
+	// released holds, so that a late acquire of the same attempt gets the same answer.
 	Holds map[string]Hold `json:"holds,omitempty"`
 	// Failure is the reason for which the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale. A new workflow starts
 	// the count at the current time in microseconds, so that it never reuses the number of an earlier workflow's run.
 	Run int `json:"run,omitempty"`
-	// Checked is the time at which the phase's workflow was last started.
+	// Checked is the time at which the phase's workflow was last started. In phase Refusing, it is the time of the
+	// last check whether the provider still refuses.
 	Checked time.Time `json:"checked,omitzero"`
 	// Started is the newest run for which Temporal started a new workflow.
 	Started  int   `json:"started,omitempty"`
@@ -35,8 +36,8 @@ type State struct {
 	Failures   int            `json:"failures,omitempty"` // number of consecutive failures; lengthens CoolOff
 	Recovering bool           `json:"recovering,omitempty"`
 	Commands   fleet.Commands `json:"commands"`
-	// Round is the observer's last round. Unheld lists the slices without a hold that it found. Unused lists the holds
-	// without objects and bookings that it found.
+	// Round is the observer's last round. Unheld lists the slices that it found and that have no hold. Unused lists
+	// the holds for which it found neither objects nor a booking.
 	Round  fleet.RoundID `json:"round,omitzero"`
 	Unheld []string      `json:"unheld,omitempty"`
 	Unused []string      `json:"unused,omitempty"`
@@ -53,14 +54,14 @@ type State struct {
 	// Cordoned is the time of the operator's cordon, or zero without one.
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	// Inherits reports that the cordon of the provider's previous workflow is not known yet, and that no operator has
-	// cordoned or uncordoned the provider since.
+	// cordoned or uncordoned the provider since this workflow started.
 	Inherits bool `json:"inherits,omitempty"`
 
 	free corev1.ResourceList
 	log  []Transition
 }
 
-// New returns a Provider that first recovers its state from the existing objects.
+// New returns the state of a provider that first recovers its holds and its phase from the existing objects.
 func New(id string, now time.Time) *State {
 	p := &State{ID: id, Phase: fleet.Absent, Since: now, Holds: map[string]Hold{}, Recovering: true, Inherits: true,
 		Run: int(now.UnixMicro())}
@@ -79,7 +80,7 @@ type Input struct {
 	Cordon *bool
 }
 
-// Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
+// Step processes an event, and adds the work for the workflow to Commands. It is pure: time and every result are
 // inputs. It books requests immediately, also during a recovery. The present phase decides whether their holds wait.
 func (p *State) Step(in Input, now time.Time) {
 	if in.Cordon != nil {

@@ -86,7 +86,7 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 	}
 }
 
-// seen returns a round that has found these keys without holds.
+// seen returns the differences of a round in which these holds were unused.
 func seen(round int64, unheld ...string) *fleet.Differences {
 	return &fleet.Differences{Round: fleet.RoundID{Number: round}, Unheld: unheld}
 }
@@ -104,7 +104,7 @@ func TestCordonIsInheritedOnlyInTheFirstRecovery(t *testing.T) {
 	require.True(t, p.Snapshot(t0).Cordoned.IsZero())
 }
 
-// A hold that two rounds found unused is released, unless it has changed since the second round has read the provider.
+// A hold that two rounds found unused is released, if it has not changed since the second round read the provider.
 func TestUnusedHoldsAreReleased(t *testing.T) {
 	for changed, want := range map[bool]fleet.HoldState{false: fleet.HoldReleased, true: fleet.HoldGranted} {
 		p := provider.New("milan", t0)
@@ -124,8 +124,8 @@ func TestUnusedHoldsAreReleased(t *testing.T) {
 	}
 }
 
-// When two rounds find the peering of a standby missing, it is established again, but not within ten minutes after its
-// creation.
+// When two rounds find the peering of a standby missing, the peering is established again. In the first ten minutes
+// after the peering was established, this does not happen.
 func TestMissingStandbyPeeringIsMadeAgain(t *testing.T) {
 	for after, want := range map[time.Duration]fleet.PeeringPhase{
 		10*time.Minute - time.Second: fleet.Established, 10 * time.Minute: fleet.Repairing,
@@ -164,7 +164,7 @@ func TestStandbyPeeringIsMissingAfterTwoRounds(t *testing.T) {
 	}
 }
 
-// A provider closes when it is unused and has been unused for more than a day.
+// A provider closes when it has been unused for more than a day.
 func TestProviderUnusedForADayCloses(t *testing.T) {
 	later := t0.Add(24*time.Hour + 1)
 	unused := func() *provider.State {
@@ -251,7 +251,8 @@ func TestIgnoredEventChangesNothing(t *testing.T) {
 	}
 }
 
-// recovered answers the open commands. cordoned is the state that the earlier run has left.
+// recovered answers the open commands of a recovery. cordoned reports whether the provider was cordoned in its
+// earlier run.
 func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	t.Helper()
 	for p.Recovering {
@@ -261,8 +262,8 @@ func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	}
 }
 
-// The test checks random acquires, releases, reports and times against the invariants of a provider. Capacity is held
-// once, each waiting hold has a pending answer, and a peering is removed only without holds (invariant I11).
+// The test checks random acquires, releases, reports and times against the invariants of a provider. No capacity is
+// held twice, each waiting hold has a pending answer, and a peering is removed only without holds (invariant I11).
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := provider.New("milan", t0), t0, int64(30)

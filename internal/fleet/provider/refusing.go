@@ -49,8 +49,8 @@ func (p *State) checkRefusal(now time.Time) {
 	p.Commands.Add(fleet.Command{Kind: fleet.CommandRefusal})
 }
 
-// refusalCheckDue returns the time of the next such check. It returns zero while a check runs, and while the provider
-// does not refuse.
+// refusalCheckDue returns the time of the next check whether the provider still refuses. It returns zero while a
+// check runs, and while the provider does not refuse.
 func (p *State) refusalCheckDue() time.Time {
 	switch {
 	case p.Phase != fleet.Refusing || p.Offer == nil || p.Commands.Has(fleet.CommandRefusal):

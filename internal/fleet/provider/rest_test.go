@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A provider cools off after each failure of its peering, except when the consumer cluster had no room.
+// After each failure of its peering, a provider rests before the next try (phase CoolOff). It does not rest when the
+// consumer cluster had no capacity for the peering.
 func TestCoolOffDependsOnTheCodeOfTheFailure(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		p := provider.New("milan", t0)

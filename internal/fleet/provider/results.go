@@ -90,7 +90,7 @@ func (p *State) rebuild(found []fleet.Found, now time.Time) {
 
 // applyRound acts on the differences that two consecutive rounds report. Slices without a hold show that the history
 // was reverted. A peering in phase Absent shows that its removal failed. In both cases the entity lists the existing
-// objects again. It releases unused holds, and repairs the missing peering of a standby.
+// objects again. applyRound also releases unused holds, and repairs the missing peering of a standby.
 func (p *State) applyRound(d fleet.Differences, now time.Time) {
 	if !d.Round.After(p.Round) {
 		return
@@ -112,7 +112,8 @@ func (p *State) applyRound(d fleet.Differences, now time.Time) {
 }
 
 // repairStandby repairs the missing peering of a standby. (For a node, a step would detect the loss.) It waits for
-// networkRetry between two repairs, because the list of our peerings also lacks a peering that another party has made.
+// networkRetry between two repairs. Otherwise each round would repair a peering that another party has made, because
+// our list of peerings never contains such a peering.
 func (p *State) repairStandby(d fleet.Differences, now time.Time) {
 	if d.Unpeered && p.Unpeered && p.Phase == fleet.Established && now.Sub(p.Since) >= networkRetry {
 		p.Apply(fleet.PeeringBroken, nil, now)

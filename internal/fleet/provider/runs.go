@@ -11,8 +11,8 @@ import (
 
 // This file starts the runs of peering/<id> and unpeering/<id>. Each phase has at most one run.
 
-// run starts the phase's workflow when the phase begins. It starts the workflow again after every restartRun, because
-// the workflow may have been terminated.
+// run starts the phase's workflow when the phase begins. It starts the workflow again at intervals of restartRun,
+// because the workflow may have been terminated.
 func (p *State) run(now time.Time) {
 	kind := p.Phase.Row().Runs
 	if kind == "" || p.Offer == nil || p.starting() || !p.Checked.IsZero() && now.Before(p.restart()) {

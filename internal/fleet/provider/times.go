@@ -17,7 +17,7 @@ const (
 	// networkRetry is the pause between two repairs of a network that does not work.
 	networkRetry = 10 * time.Minute
 	// restartRun is the interval at which peering/<id> or unpeering/<id> is started again in case it was terminated.
-	// The workflow itself decides when it fails; time in our queues does not count.
+	// The workflow itself decides when it fails. The time that it waits in our queues does not count.
 	restartRun = time.Minute
 	// recoveredKeep is the time during which a recovered provider removes nothing, because holds may still be missing.
 	recoveredKeep = 5 * time.Minute
@@ -32,7 +32,7 @@ func (p *State) elapse(now time.Time) {
 	p.Apply(fleet.PeeringElapsed, nil, now)
 }
 
-// coolOff returns the pause of a provider after a failed peering. It doubles with each consecutive failure.
+// coolOff returns the pause of a provider after a failed peering. The pause doubles with each consecutive failure.
 func (p *State) coolOff() time.Duration {
 	if !p.rests() {
 		return 0
@@ -95,8 +95,8 @@ func (p *State) Due(now time.Time) time.Time {
 	return fleet.Earlier(fleet.Earlier(fleet.Earlier(next, p.refusalCheckDue()), p.phaseEnd()), p.networkDue())
 }
 
-// repairNetwork repairs a network that does not work in the same way as a broken peering: missing objects are created,
-// and changes on the other side are adopted.
+// repairNetwork starts the repair of a network that does not work. The repair is the same as for a broken peering: it
+// creates missing objects and adopts changes that the provider has made.
 func (p *State) repairNetwork(now time.Time) {
 	if due := p.networkDue(); !due.IsZero() && !now.Before(due) {
 		p.NetworkTried = now
@@ -118,8 +118,8 @@ func (p *State) networkDue() time.Time {
 	}
 }
 
-// Over reports whether the workflow may close: it has no holds, no peering, no open commands and no cordon, and has
-// been in phase Absent for a day. Afterwards a round of the observer or an acquire starts it again.
+// Over reports whether the workflow may close: the provider has no holds, no peering, no open commands and no cordon,
+// and has been in phase Absent for a day. A later round of the observer or acquire starts the workflow again.
 func (p *State) Over(now time.Time) bool {
 	return p.Phase == fleet.Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
 		now.Sub(p.Since) > fleet.CloseAfter

@@ -57,7 +57,7 @@ func passing(taint corev1.Taint) bool {
 	return strings.HasPrefix(taint.Key, "node.kubernetes.io/") || // conditions and cordons
 		strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") ||
 		strings.HasSuffix(taint.Key, "ClusterAutoscaler") || // to be deleted, or a candidate for deletion
-		strings.Contains(taint.Key, "taint.cluster-autoscaler.kubernetes.io/") // ignored, startup and status taints
+		strings.Contains(taint.Key, "taint.cluster-autoscaler.kubernetes.io/") // ignore-, startup- and status-taint
 }
 
 func amountsDiffer(what string, want, got corev1.ResourceList) (how []string) {

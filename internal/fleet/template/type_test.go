@@ -46,7 +46,7 @@ func TestNodeOfTheNextLiqoHasTheTemplatesType(t *testing.T) {
 	}
 }
 
-// A machine runs its own kubelet, which sets no such label.
+// A machine runs its own kubelet, which does not set the label type.
 func TestMachineHasNoType(t *testing.T) {
 	require.NotContains(t, template.Of(fleet.InstanceSpec{ID: "a", Nodes: fleet.NodesMachine}).Labels, fleet.LabelType)
 }

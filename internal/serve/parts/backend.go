@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// BackendFlags selects the backend that provides nodes.
+// BackendFlags selects the backend. A backend creates and removes nodes.
 type BackendFlags struct {
 	Kind, Kubeconfig, liqoNamespace, world string
 	tenantRole, microvmNamespace           string
@@ -24,7 +24,8 @@ type BackendFlags struct {
 	Sources                                Sources
 }
 
-// Register adds the flags.
+// Register adds the flags. A new backend must be added in two places of this function, in Backend, in CheckKind, and
+// in the list adapters of internal/imports.
 func (f *BackendFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Kind, "backend", "liqo",
 		"what provides nodes: liqo, microvm for hosts of microVMs, or sim for a simulated world")
@@ -32,8 +33,8 @@ func (f *BackendFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().BoolVar(&f.anyLiqo, "any-liqo-version", false,
-		"peer even if the versions of Liqo are incompatible or too new, and create several nodes on a provider with "+
-			"Liqo 1.1")
+		"peer even if the versions of Liqo are incompatible or too new, and create several nodes on one provider even if "+
+			"this cluster has Liqo 1.1 or earlier")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
 		"ClusterRole that the worker binds to its own ServiceAccount in each of Liqo's tenant namespaces")
@@ -42,7 +43,7 @@ func (f *BackendFlags) Register(cmd *cobra.Command) {
 	f.Sources.Register(cmd)
 }
 
-// Backend creates the selected backend. It also returns the access to the consumer cluster; nil for a simulated
+// Backend creates the selected backend. It also returns the access to the consumer cluster, or nil for a simulated
 // cluster.
 func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
 	switch f.Kind {
@@ -87,8 +88,9 @@ func (f BackendFlags) openWorld() (*sim.World, error) {
 	return sim.Open(f.world)
 }
 
-// tenantRights returns the ClusterRole and the ServiceAccount that the worker binds to it in tenant namespaces. It
-// returns nil without --tenant-role, because the worker's permissions then already cover tenant namespaces.
+// tenantRights returns the ClusterRole for tenant namespaces, and the ServiceAccount to which the worker binds this
+// role there. It returns nil without --tenant-role, because the worker's permissions then already cover tenant
+// namespaces.
 func (f BackendFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, error) {
 	if f.tenantRole == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// BundledFlags holds the flags for a Temporal server that runs in the worker's own pod, and that only this hub uses.
+// BundledFlags holds the flags for a Temporal server that runs in the worker's pod. Only this hub uses such a server.
 type BundledFlags struct {
 	Enabled   bool
 	Retention time.Duration
@@ -26,8 +26,8 @@ type BundledFlags struct {
 // Register adds the flags.
 func (f *BundledFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Enabled, "bundled-temporal", false,
-		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while its database "+
-			"stores writes")
+		"Temporal runs in this pod: the worker creates Temporal's namespace and search attributes, and is ready only "+
+			"while Temporal's database stores writes")
 	cmd.Flags().DurationVar(&f.Retention, "bundled-temporal-retention", 72*time.Hour,
 		"how long a new namespace of --bundled-temporal keeps workflows that have ended; at least 24h")
 }
@@ -40,9 +40,9 @@ func (f BundledFlags) Check() error {
 	return nil
 }
 
-// Prepare creates the namespace and the search attributes if they are missing. It is idempotent. It blocks until
-// Temporal has started or ctx ends: after each failure it passes the error to waits, logs it once, and retries after a
-// second.
+// Prepare creates the namespace and the search attributes if they are missing. It is idempotent. It blocks until it
+// has succeeded or ctx ends. After each failure it passes the error to the function waits, logs a new error, and
+// tries again after a second.
 func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *connect.Target, log *slog.Logger,
 	waits func(why error)) {
 	if !f.Enabled {
@@ -70,22 +70,22 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 	}
 }
 
-// storesEvery is the minimum interval between two writes of the check. The kubelet checks every few seconds, and each
-// write changes several pages of the database.
+// storesEvery is the minimum interval between two writes of the check. The kubelet runs the check every few seconds,
+// and each write changes several pages of the database.
 const storesEvery = 30 * time.Second
 
-// stampKey is the key of the namespace's data to which ReadyWhileItStores writes.
+// stampKey is the key in the namespace's data to which ReadyWhileItStores writes.
 const stampKey = "liqo-autoscaler-stored"
 
-// ReadyWhileItStores adds a readiness check that writes a time into the data of Temporal's namespace and reads it
-// again. Temporal's own health check is not sufficient, because it succeeds even when the disk is full.
+// ReadyWhileItStores adds a readiness check that writes a time into the data of Temporal's namespace and reads the
+// time back. Temporal's own health check is not sufficient, because it succeeds even if the disk is full.
 func (f BundledFlags) ReadyWhileItStores(o *Monitor, t client.Client, namespace string) {
 	if f.Enabled {
 		o.ReadyWhenRemote("Temporal's database", stores(t.WorkflowService(), namespace))
 	}
 }
 
-// stores returns the check. The check is not safe for concurrent use.
+// stores returns the check of ReadyWhileItStores. The check is not safe for concurrent use.
 func stores(t workflowservice.WorkflowServiceClient, name string) func(context.Context) error {
 	var stored time.Time
 	return func(ctx context.Context) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// TestBundledTemporalIsPrepared prepares a Temporal twice. The second time changes nothing.
+// TestBundledTemporalIsPrepared prepares the same Temporal twice. The second call changes nothing.
 func TestBundledTemporalIsPrepared(t *testing.T) {
 	c := devserver.Dial(t, devserver.New(t))
 	f := BundledFlags{Enabled: true, Retention: 48 * time.Hour}
@@ -37,7 +37,7 @@ func TestBundledTemporalIsPrepared(t *testing.T) {
 	require.ErrorContains(t, BundledFlags{Enabled: true, Retention: time.Hour}.Check(), "use 24h or more")
 }
 
-// disk is a Temporal that accepts reads, and accepts writes only while its disk is not full.
+// disk is a fake Temporal whose disk may be full. While it is full, Temporal refuses writes, but still accepts reads.
 type disk struct {
 	workflowservice.WorkflowServiceClient
 	full   error
@@ -60,8 +60,8 @@ func (d *disk) DescribeNamespace(context.Context, *workflowservice.DescribeNames
 	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespace.NamespaceInfo{Data: d.data}}, nil
 }
 
-// TestFullDiskIsNoticed checks that a full disk is noticed within storesEvery, and that free space is noticed by
-// the next check.
+// TestFullDiskIsNoticed checks that the check reports a full disk within storesEvery. When the disk has space again,
+// the next check succeeds.
 func TestFullDiskIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
@@ -80,7 +80,7 @@ func TestFullDiskIsNoticed(t *testing.T) {
 	})
 }
 
-// TestLostWriteIsNoticed checks that a write that is accepted and then lost is an error.
+// TestLostWriteIsNoticed checks that the check fails if Temporal accepts a write and then loses it.
 func TestLostWriteIsNoticed(t *testing.T) {
 	require.ErrorContains(t, stores(loses{&disk{}}, "default")(t.Context()), `read: "", where "`)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// These constants name the environment variables that Temporal's Worker Controller sets in its Pods.
+// These constants name the environment variables that Temporal's Worker Controller sets in the Pods of workers.
 const (
 	EnvDeployment = "TEMPORAL_DEPLOYMENT_NAME"
 	EnvBuild      = "TEMPORAL_WORKER_BUILD_ID"
@@ -28,7 +28,8 @@ func (f *DeploymentVersion) Register(cmd *cobra.Command) {
 		"version of the worker in its deployment ($"+EnvBuild+"; default: the version of this binary)")
 }
 
-// Of returns the version in the flags, or an error if it is not valid. It returns the zero value without the flags.
+// Of returns the version that the flags specify, or an error if it is not valid. Without the flags it returns the
+// zero value.
 func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error) {
 	if f.deployment == "" && f.build == "" {
 		return v, nil
@@ -43,7 +44,7 @@ func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error
 	return v, worker.CheckVersion(v)
 }
 
-// RegisterSearchAttributes adds the flag for search attributes.
+// RegisterSearchAttributes adds the flag that enables search attributes.
 func RegisterSearchAttributes(cmd *cobra.Command, set *bool) {
 	cmd.Flags().BoolVar(set, "search-attributes", true,
 		"set search attributes on workflows; the worker waits until temporal setup has registered them")

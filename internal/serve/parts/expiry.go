@@ -14,12 +14,12 @@ import (
 // warnEvery is the minimum interval between two warnings about the same provider.
 const warnEvery = 24 * time.Hour
 
-// expiring is implemented by backends whose credentials may expire.
+// expiring is the interface of a backend whose credentials may expire.
 type expiring interface {
 	CredentialsLife() map[string]account.Life
 }
 
-// ObserveExpiry registers the metrics of the expiry of a backend's credentials. It returns a function that logs
+// ObserveExpiry registers metrics about the expiry of a backend's credentials. It returns a function that logs
 // warnings until its context ends.
 func (o *Monitor) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
 	e, ok := b.(expiring)
@@ -38,8 +38,8 @@ func (o *Monitor) ObserveExpiry(b backend.Backend) (func(context.Context), error
 	}, err
 }
 
-// warnOfExpiry logs a warning for each provider whose credentials should have been renewed, at most once in warnEvery.
-// It records the time of each warning in warned.
+// warnOfExpiry logs a warning for each provider whose credentials should have been renewed, but for each provider at
+// most once in warnEvery. It records the time of each warning in the map warned.
 func warnOfExpiry(log *slog.Logger, lives map[string]account.Life, warned map[string]time.Time, now time.Time) {
 	for provider, life := range lives {
 		if now.Before(life.Late()) || now.Sub(warned[provider]) < warnEvery {

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// expiringBackend is a backend that only reports when its credentials expire.
+// expiringBackend is a backend that can only report when its credentials expire.
 type expiringBackend struct {
 	backend.Backend
 	lives map[string]account.Life
@@ -20,7 +20,7 @@ type expiringBackend struct {
 
 func (e expiringBackend) CredentialsLife() map[string]account.Life { return e.lives }
 
-// Credentials that expire soon, or have expired, cause one warning a day for each provider.
+// If credentials expire soon or have expired, a warning is logged once a day for each provider.
 func TestExpiringCredentialsCauseAWarning(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))

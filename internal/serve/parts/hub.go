@@ -40,8 +40,8 @@ const uidBound = 10 * time.Second
 // uidRetry is the wait after a failed read.
 const uidRetry = 2 * time.Second
 
-// ConsumerOf returns the Consumer of the cluster that access reaches, or of the simulated cluster if access is nil. It
-// records in clocks the time by which this process's clock is ahead of the API server's clock.
+// ConsumerOf returns the Consumer of the cluster to which the parameter access belongs, or of the simulated cluster if
+// access is nil. It records in clocks by how much this process's clock is ahead of the API server's clock.
 func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks *metrics.Clocks,
 	log *slog.Logger) (Consumer, error) {
 	if access == nil {
@@ -96,9 +96,9 @@ const (
 )
 
 // OwnsHub checks immediately, and then every minute until ctx ends, whether the hub belongs to the cluster of this
-// process. It passes the cluster's UID to known before each check. It returns flow.ErrOtherCluster when the hub belongs to another cluster, and nil when ctx ends. The server
-// accepts calls before the first check has succeeded. Outside a cluster and without a kubeconfig OwnsHub cannot check:
-// it logs this once and returns nil.
+// process. Before each check it passes the cluster's UID to the function known. It returns flow.ErrOtherCluster when
+// the hub belongs to another cluster, and nil when ctx ends. The server accepts calls before the first check has
+// succeeded. Outside a cluster and without a kubeconfig OwnsHub cannot check: it logs this once and returns nil.
 func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, known func(uid string), log *slog.Logger) error {
 	access, err := serve.Consumer(f.kubeconfig)
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// MarketFlags holds the flags that select the store of the market. The market is the list of current offers: the worker
-// publishes it, and the gRPC server reads it. At most one store may be set.
+// MarketFlags holds the flags that select the store of the market. The market is the list of current offers, which
+// the worker publishes and the gRPC server reads. The flags may name at most one store.
 type MarketFlags struct {
 	file, namespace, kubeconfig string
 	maxDerived                  int
 }
 
-// Register adds the flags of a reader.
+// Register adds the flags of a process that reads the market.
 func (f *MarketFlags) Register(cmd *cobra.Command) {
 	f.RegisterStore(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
@@ -49,7 +49,8 @@ func (f *MarketFlags) RegisterStore(cmd *cobra.Command) {
 		"file with the published market, instead of --market-namespace; for processes on one machine")
 }
 
-// open returns the store, or nil if no flag names a store. It calls consumer only for a ConfigMap.
+// open returns the store, or nil if no flag names a store. It calls the function consumer only if the store is a
+// ConfigMap.
 func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (market.Store, error) {
 	switch {
 	case f.file != "" && f.namespace != "":
@@ -73,10 +74,10 @@ func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (ma
 	return market.ConfigMap{Client: client, Namespace: f.namespace, Name: market.ConfigMapName(hub)}, nil
 }
 
-// Offered holds a reader of the market. The zero value has no market.
+// Offered holds a reader of the market. The reader is nil in the zero value.
 type Offered struct {
 	*market.Reader
-	// maxDerived bounds the node groups that are derived from the market; 0 means the default.
+	// maxDerived is the maximum number of node groups that are derived from the market; 0 means the default.
 	maxDerived int
 }
 
@@ -92,15 +93,15 @@ func (f MarketFlags) Reader(hub string, log *slog.Logger) (Offered, error) {
 	return Offered{market.NewReader(store, log), f.maxDerived}, nil
 }
 
-// Run reads the market repeatedly until ctx ends. Without a market it returns immediately.
+// Run reads the market repeatedly until ctx ends. Without a reader it returns immediately.
 func (o Offered) Run(ctx context.Context) {
 	if o.Reader != nil {
 		o.Reader.Run(ctx)
 	}
 }
 
-// Publishes opens the store of the market, and a recorder of Kubernetes Events that works until ctx ends. The store is
-// nil if no flag names one. The recorder is nil if consumer is nil, because a simulated cluster has no Events.
+// Publishes opens the store of the market, and a recorder of Kubernetes Events that works until ctx ends. The store
+// is nil if no flag names one. The recorder is nil if consumer is nil, because a simulated cluster has no Events.
 func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	consumer *rest.Config) (market.Store, activities.EventRecorder, error) {
 	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
@@ -115,8 +116,8 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	return store, events.New(ctx, client, about), nil
 }
 
-// Publish returns a function that publishes the market and the worker's findings until its context ends; nil if store
-// is nil.
+// Publish returns a function that publishes the market and the worker's findings until the function's context ends.
+// It returns nil if store is nil.
 func Publish(store market.Store, offers discovery.Catalog, seen *Monitor,
 	log *slog.Logger) func(context.Context, market.Entities, market.Observed) {
 	if store == nil {
@@ -128,9 +129,10 @@ func Publish(store market.Store, offers discovery.Catalog, seen *Monitor,
 	}
 }
 
-// ServerOptions returns the options of a gRPC server. The server takes the specs of groups from the config file and
-// derives groups with `per` from the market. If Temporal responds, the server also knows the groups that were derived
-// earlier from its start. ServerOptions returns an error if a group in the config has `per` but offered has no market.
+// ServerOptions returns the options of a gRPC server. The server reads the specs of groups from the config file, and
+// derives the groups with `per` from the market. If Temporal responds when the server starts, the server also knows
+// the groups that were derived earlier. ServerOptions returns an error if a group in the config has `per` and the
+// parameter offered contains no reader.
 func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered, groups grpcserver.Groups,
 	log *slog.Logger) (grpcserver.Options, error) {
 	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })

@@ -20,7 +20,8 @@ type noGroups struct{ grpcserver.Groups }
 
 func (noGroups) Running(context.Context) ([]string, error) { return nil, nil }
 
-// optionsOf returns the options of a server with this config and these flags, and the ids of the server's groups.
+// optionsOf returns the options of a server with this config and these flags, and the ids of the groups in the
+// options.
 func optionsOf(t *testing.T, text string, flags MarketFlags) (o grpcserver.Options, ids []string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nodegroups.yaml")
@@ -43,7 +44,7 @@ nodeGroups:
 - {id: burst, sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 16Gi}}]}
 `
 
-// Groups that are derived from sizes alone need no market.
+// Groups that are derived only from sizes, and not from offers, need no market.
 func TestGroupsBySizeNeedNoMarket(t *testing.T) {
 	o, ids, err := optionsOf(t, ladder, MarketFlags{maxDerived: 50})
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ const metricsIntro = `# Metrics and health
 
 | process | /healthz fails (only a restart helps) when | /readyz fails when |
 |---|---|---|
-| grpcserver | its refresh loop hangs | no worker polls its task queue, or it has not read all groups within the last minute. The gRPC health protocol reports the same |
+| grpcserver | its refresh loop hangs | no worker polls the task queue, or the server has not read all groups within the last minute. The gRPC health protocol reports the same |
 | worker | - | it does not poll yet, or Temporal does not answer |
 | discovery | - | its database does not answer |
 | agent | - | it has not listed its cluster yet, or cannot publish its offers |
@@ -82,7 +82,7 @@ func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
 	golden.Check(t, page, got)
 }
 
-// metricRows returns the rows of all our metrics. Each metric has a value in this test.
+// metricRows returns the rows of the document for all our metrics. Each metric must have a value in this test.
 func metricRows(t *testing.T) []string {
 	t.Helper()
 	of := map[string]string{}
@@ -139,7 +139,7 @@ func metricRows(t *testing.T) []string {
 	require.NoError(t, err)
 	web.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/healthz", nil))
 
-	rows := map[string]string{} // by name
+	rows := map[string]string{} // by the metrics' names
 	for _, process := range []struct {
 		name string
 		*Monitor

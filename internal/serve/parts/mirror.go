@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// MirrorFlags holds the namespace of the objects with which the worker shows groups and offers in kubectl get.
+// MirrorFlags holds the namespace for the objects through which kubectl get shows groups and offers.
 type MirrorFlags struct{ namespace string }
 
 // Register adds the flag.
@@ -25,8 +25,9 @@ func (f *MirrorFlags) Register(cmd *cobra.Command) {
 		"namespace of the consumer cluster for objects that show node groups and offers in kubectl get; \"\" for none")
 }
 
-// Open returns the mirror, and a store that writes the market to the given store and passes its offers to the mirror.
-// Without the flag Open returns nil and the given store.
+// Open returns the mirror, which writes the objects for kubectl get. It also returns a store that writes the market to
+// the given store and passes the market's offers to the mirror. Without the flag, Open returns nil and the given
+// store.
 func (f MirrorFlags) Open(store market.Store, hub workflows.Hub, consumer *rest.Config,
 	log *slog.Logger) (observer.Mirror, market.Store, error) {
 	if f.namespace == "" {
@@ -46,7 +47,7 @@ func (f MirrorFlags) Open(store market.Store, hub workflows.Hub, consumer *rest.
 	return m, mirrored{store, m}, nil
 }
 
-// mirrored is a store of the market that also passes the offers to the mirror.
+// mirrored is a store of the market that also passes the market's offers to the mirror.
 type mirrored struct {
 	market.Store
 	mirror *mirror.Mirror

@@ -1,5 +1,5 @@
-// Package parts creates the components of a hub's processes from command-line flags: the sources of offers, the market,
-// the backends, a Temporal client with metrics, and TLS for Cluster Autoscaler.
+// Package parts creates the components of a hub's processes from command-line flags. The components are the sources
+// of offers, the market, the backends, a Temporal client with metrics, and TLS for Cluster Autoscaler.
 package parts
 
 import (
@@ -24,7 +24,7 @@ import (
 // Monitor serves the metrics and the health checks of a hub's process, including the metrics of its Temporal client.
 type Monitor struct {
 	*serve.Monitor
-	// Conditions and the next four fields are set by Dial for a worker, and nil for other processes.
+	// Dial sets Conditions and the next four fields for a worker. They are nil for other processes.
 	Conditions *activities.Conditions
 	Pods       *observer.Pods
 	Kept       *observer.Kept
@@ -35,7 +35,7 @@ type Monitor struct {
 	traces     *trace.TracerProvider // nil without traces
 }
 
-// Open listens on the addresses in the flags: see serve.ObserveFlags.Open.
+// Open listens on the addresses in the flags, as serve.ObserveFlags.Open does.
 func Open(f serve.ObserveFlags, log *slog.Logger) (*Monitor, error) {
 	o, err := f.Open(log)
 	if err != nil {
@@ -44,14 +44,14 @@ func Open(f serve.ObserveFlags, log *slog.Logger) (*Monitor, error) {
 	return &Monitor{Monitor: o, log: log, Clocks: &metrics.Clocks{}}, nil
 }
 
-// Close closes the listeners of a Monitor whose Serve was not called, and exports the remaining traces.
+// Close closes the listeners, and exports the remaining traces. It is for a Monitor whose Serve is not called.
 func (o *Monitor) Close() {
 	o.Monitor.Close()
 	endTraces(o.traces)
 }
 
-// Dial returns a Temporal client with the settings of c, whose metrics the Monitor serves. It connects at its first
-// use. steps is true for a worker: then the Monitor also measures activities and scale-outs.
+// Dial returns a Temporal client with the settings of c. The client connects at its first use, and the Monitor serves
+// its metrics. steps is true for a worker: then the Monitor also measures activities and scale-outs.
 func (o *Monitor) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
 	measured, err := o.measured(steps)
 	if err != nil {
@@ -60,8 +60,8 @@ func (o *Monitor) Dial(c *connect.Common, logger *slog.Logger, steps bool) (clie
 	return c.Dial(logger, measured)
 }
 
-// measured registers the metrics, and returns a function that adds the metrics and traces to a client's options. With
-// steps the client's workers also measure their activities and scale-outs.
+// measured registers the metrics, and returns a function that adds metrics and traces to a client's options. If steps
+// is true, the workers of this client also measure their activities and scale-outs.
 func (o *Monitor) measured(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.Registry,
 		func(err error) { o.log.Warn("cannot export a metric of the Temporal SDK", "error", err) })
@@ -100,7 +100,8 @@ func (o *Monitor) measured(steps bool) (func(*client.Options), error) {
 	}, nil
 }
 
-// findings returns the findings that a worker publishes together with the offers. Only people use them.
+// findings returns the findings that a worker publishes together with the offers. Only people read them; no process
+// depends on them.
 func (o *Monitor) findings() market.Findings {
 	p := o.Rounds.Progress()
 	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
@@ -129,7 +130,8 @@ func (o *Monitor) findings() market.Findings {
 	return found
 }
 
-// trace creates the exporter of traces, and returns the interceptors for a Temporal client; nil without traces.
+// trace creates the exporter of traces, and returns the interceptors that create traces for a Temporal client. It
+// returns nil if traces are disabled.
 func (o *Monitor) trace() (interceptors []interceptor.ClientInterceptor, err error) {
 	if o.traces, err = openTraces(o.log); err != nil || o.traces == nil {
 		return nil, err

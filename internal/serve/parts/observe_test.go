@@ -29,7 +29,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// served serves an observer until the test ends or stop is called.
+// served serves a Monitor until the test ends or stop is called.
 func served(t *testing.T, prepare func(*Monitor)) (o *Monitor, stop func()) {
 	t.Helper()
 	o, err := Open(serve.ObserveFlags{Metrics: "127.0.0.1:0", Health: "127.0.0.1:0"}, quiet)
@@ -58,7 +58,7 @@ func get(t *testing.T, listener net.Listener, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// fakeTemporal answers health checks as a test sets it, and records the deadlines of the checks.
+// fakeTemporal answers health checks in the way that a test sets, and records the deadlines of the checks.
 type fakeTemporal struct {
 	down  atomic.Pointer[error]
 	given atomic.Int64
@@ -120,7 +120,7 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	require.Error(t, err)
 }
 
-// groups is a fleet that answers unless down is set.
+// groups contains node groups that can be read while down is false.
 type groups struct{ down atomic.Bool }
 
 func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
@@ -218,8 +218,8 @@ func (closedStore) Now(context.Context) (time.Time, error) {
 	return time.Time{}, errors.New("database is closed")
 }
 
-// The metrics of a process with all parts pass Prometheus' own lint. The SDK's metrics are excluded, because they have
-// no help text.
+// The metrics of a process that has all parts pass Prometheus' own lint. This does not include the SDK's metrics,
+// because they have no help text.
 func TestMetricsPassTheLint(t *testing.T) {
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
 		Specs:  []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ObserveServer adds the health checks and the metrics of a gRPC server. The liveness check fails when the server's
+// ObserveServer adds the health checks and the metrics of a gRPC server. The liveness check fails if the server's
 // refresh loop hangs.
 func (o *Monitor) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.Alive("refresh", func(context.Context) error { return s.Alive() })
@@ -28,9 +28,9 @@ type health interface {
 	CheckHealth(ctx context.Context, request *client.CheckHealthRequest) (*client.CheckHealthResponse, error)
 }
 
-// ObserveWorker adds the readiness checks of a worker. The worker must call polls once it polls its task queues; before
-// that the check fails with the last error that the worker has passed to waits. The second check fails while Temporal
-// does not respond.
+// ObserveWorker adds two readiness checks of a worker. The first check fails until the worker has called the function
+// polls, which it does when it polls its task queues. Until then, the error of the check is the last error that the
+// worker has passed to the function waits. The second check fails while Temporal does not respond.
 func (o *Monitor) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
 	var reason atomic.Pointer[error]
 	waits = func(why error) { reason.Store(&why) }

@@ -11,28 +11,29 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ServerTLS holds the flags for the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext
-// with an explicit flag.
+// ServerTLS holds the flags for the transport between Cluster Autoscaler and the gRPC server. The transport is mutual
+// TLS, or plaintext if a flag permits it.
 type ServerTLS struct {
 	Files     grpcserver.TLSFiles
 	allowed   []string
 	plaintext bool
 	expander  bool
-	named     func() bool // distinguishes an empty list of allowed names from no list
+	named     func() bool // distinguishes an empty list of permitted names from a missing list
 }
 
 // Register adds the flags.
 func (s *ServerTLS) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.Files.Cert, "tls-cert", "",
-		"file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it enables mutual TLS")
-	f.StringVar(&s.Files.Key, "tls-key", "", "file with the certificate's key, PEM")
+		"PEM file with the server's certificate and its chain; with --tls-key and --tls-client-ca it enables mutual TLS")
+	f.StringVar(&s.Files.Key, "tls-key", "", "PEM file with the key of the server's certificate")
 	f.StringVar(&s.Files.ClientCA, "tls-client-ca", "",
-		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
+		"PEM file with the authorities that may sign Cluster Autoscaler's certificate")
 	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names; Cluster Autoscaler's certificate must have one of "+
 		"these names as a SAN or as its common name (default: any certificate of --tls-client-ca)")
-	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; "+
-		"these calls need no client certificate: every client of the port may request the best node group, and nothing else")
+	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port. "+
+		"These calls need no client certificate: every client that reaches the port may request the best node group, but "+
+		"may call nothing else")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
 	RegisterPlaintext(cmd, &s.plaintext)
 }
@@ -43,8 +44,9 @@ func RegisterPlaintext(cmd *cobra.Command, plaintext *bool) {
 		"serve without TLS: every client of the port can add and remove nodes")
 }
 
-// Options returns the options of the gRPC server's transport. It returns an error if neither TLS nor plaintext is set,
-// if both are set, if one of the three files is not set, or if a file cannot be read.
+// Options returns the options of the gRPC server's transport. It returns an error if neither TLS nor plaintext is
+// set, or both are. It also returns an error if only some of the three TLS files are set, or a TLS file cannot be
+// read.
 func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
 	none := s.Files == (grpcserver.TLSFiles{})
 	o.Expander = s.expander
@@ -69,7 +71,7 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	return o, err
 }
 
-// LoopbackOrPlaintext returns an error if the address accepts connections from other machines and the explicit flag for
+// LoopbackOrPlaintext returns an error if other machines can connect to the address, and the flag that permits
 // plaintext is not set.
 func LoopbackOrPlaintext(listen string, plaintext bool) error {
 	host, _, err := net.SplitHostPort(listen)

@@ -19,8 +19,8 @@ import (
 )
 
 // Sources holds the flags that select the sources of offers. At least one source is required. The offers of several
-// sources are merged: if a Secret and a file declare the same provider, the Secret has precedence. Offers of the
-// discovery server declare no provider.
+// sources are merged. If a Secret and a file contain an offer of the same provider, the Secret has precedence. Offers
+// of the discovery server do not contain the id of their provider.
 type Sources struct {
 	Files            []string
 	SecretsNamespace string
@@ -35,9 +35,10 @@ func (s *Sources) Register(cmd *cobra.Command) {
 		"source of offers: Secrets labelled "+secrets.Label.String()+" in this namespace of the consumer cluster")
 	serve.RegisterDiscovery(cmd, &s.Server, "source of offers: the discovery server, https://host:port")
 	f.StringSliceVar(&s.Server.SecretNamespaces, "discovery-secret-namespaces", nil,
-		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
+		"namespaces of the consumer cluster; an offer of the discovery server may refer only to Secrets in these namespaces")
 	f.StringSliceVar(&s.Server.NetworkCIDRs, "discovery-network-cidrs", nil,
-		"CIDRs allowed for the network addresses in offers of the discovery server (default: no address is allowed)")
+		"CIDRs; each network address in an offer of the discovery server must be in one of these CIDRs (default: none is "+
+			"allowed)")
 }
 
 // Given reports whether a flag selects a source.
@@ -59,22 +60,22 @@ func (s Sources) Check() error {
 	case o.URL == "" && (len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
 		return errors.New("--discovery-secret-namespaces and --discovery-network-cidrs need --discovery-url")
 	case o.URL != "" && len(o.SecretNamespaces) == 0:
-		return errors.New("--discovery-url needs --discovery-secret-namespaces, the namespaces whose Secrets its offers " +
-			"may refer to")
+		return errors.New("--discovery-url needs --discovery-secret-namespaces: an offer may refer only to Secrets in " +
+			"these namespaces")
 	}
 	return nil
 }
 
-// Offers holds the catalog of all sources.
+// Offers holds the combined catalog of all sources.
 type Offers struct {
 	discovery.Catalog
-	// Watch follows the changes of the sources and blocks until ctx ends. The catalog returns offers only while Watch
-	// runs.
+	// Watch follows the changes of the sources, and blocks until ctx ends. The catalog returns offers only while
+	// Watch runs.
 	Watch func(ctx context.Context) error
 }
 
-// Open returns the catalog of all sources. The catalog identifies each provider by the backend, which reads the id of
-// the cluster. consumer is the access to the consumer cluster, or nil.
+// Open returns the combined catalog of all sources. To find out to which provider an offer belongs, the catalog uses
+// the backend, which reads the cluster id of the provider. consumer is the access to the consumer cluster, or nil.
 func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*Offers, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hu
 	return out, nil
 }
 
-// secrets returns the source that reads Secrets of the consumer cluster.
+// secrets returns the source that reads offers from Secrets of the consumer cluster.
 func (s Sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
 	if consumer == nil {
 		return nil, errors.New("--offer-secrets-namespace needs a consumer cluster: use --backend liqo")

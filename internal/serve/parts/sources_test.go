@@ -41,7 +41,7 @@ func TestIncompleteSourcesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// bySecret uses the name of a Secret as the provider's id.
+// bySecret is a backend that returns the name of the Secret as the id of the provider.
 type bySecret struct{ backend.Backend }
 
 func (bySecret) Peers(context.Context) ([]fleet.Provider, error) { return nil, nil }
@@ -56,7 +56,7 @@ func offersFile(t *testing.T, name, offer, provider string) string {
 		`memory: 16Gi, pods: 110}}`, offer, provider)
 }
 
-// declaredOffer returns a file whose offer names its provider.
+// declaredOffer returns the path of a file whose offer contains the id of its provider.
 func declaredOffer(t *testing.T, name, offer, provider string) string {
 	t.Helper()
 	return offersText(t, name, `{name: %s, provider: %[2]s, credentials: {secretRef: {namespace: lend, name: %[2]s}}, `+
@@ -70,7 +70,8 @@ func offersText(t *testing.T, name, text string, values ...any) string {
 	return path
 }
 
-// consumerWith is a consumer that lists these Secrets in the namespace lend. Its watches deliver no events.
+// consumerWith returns the access to a fake consumer cluster with these Secrets in the namespace lend. The cluster's
+// watches deliver no events.
 func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -92,11 +93,11 @@ func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	return &rest.Config{Host: web.URL}
 }
 
-// All sources are merged: two files, labelled Secrets, and the discovery server. A duplicate offer is reported with
-// both of its sources.
+// The offers of all sources are merged: two files, labelled Secrets, and the discovery server. If two sources have an
+// offer of the same provider, the problem names both.
 func TestSourcesAreMerged(t *testing.T) {
 	there := offerserver.New(t)
-	offerserver.PutSamples(t, there) // the samples are milan, turin and genoa
+	offerserver.PutSamples(t, there) // the samples have the offers milan, turin and genoa
 	consumer := consumerWith(t, corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lend", Name: "venice", Labels: map[string]string{"autoscaling": "true"}},
 		Data: map[string][]byte{
@@ -129,7 +130,7 @@ func TestSourcesAreMerged(t *testing.T) {
 	require.NoError(t, <-watched)
 }
 
-// With several files, the error of a broken file contains the name of the file.
+// One of several files is broken. The problem names this file.
 func TestSourcesNameTheirFiles(t *testing.T) {
 	a, b := offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "milan", "milan")
 	offers, err := Sources{Files: []string{a, b}}.Open(bySecret{}, nil, "")

@@ -25,16 +25,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// These constants are the times of traces.
+// These constants limit the export of traces and its log lines.
 const (
-	// flushLimit limits the duration of the last export.
+	// flushLimit is the maximum duration of the last export.
 	flushLimit = 3 * time.Second
 	// logInterval is the minimum interval between two log lines about lost traces.
 	logInterval = 10 * time.Minute
 )
 
-// tracesConfigured reports whether OpenTelemetry's standard environment variables configure traces. Without them traces
-// are disabled. This differs from OpenTelemetry's default, which exports traces to a collector on this machine.
+// tracesConfigured reports whether OpenTelemetry's standard environment variables configure traces. Otherwise traces
+// are disabled. OpenTelemetry's default is different: without configuration it exports traces to a collector on this
+// machine.
 func tracesConfigured() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
@@ -44,9 +45,9 @@ func tracesConfigured() bool {
 	return exporter+os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// openTraces returns a provider that exports traces in the background, as the environment variables configure it; nil
-// without configuration. Traces that the collector does not accept are lost; the provider logs this at most every
-// logInterval. The caller must call endTraces.
+// openTraces returns a provider that exports traces in the background, as the environment variables configure it. It
+// returns nil if they do not configure traces. Traces that the collector does not accept are lost; the provider logs
+// this at most once in logInterval. The caller must call endTraces.
 func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	if !tracesConfigured() {
 		return nil, nil
@@ -69,8 +70,9 @@ func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(us)), nil
 }
 
-// newExporter returns the exporter that the environment names: OTLP over HTTP by default. OpenTelemetry's package
-// autoexport does the same, but it compiles the exporters of metrics and logs, too.
+// newExporter returns the exporter that the environment variables name; the default is OTLP over HTTP.
+// OpenTelemetry's package autoexport does the same, but would also compile the exporters of metrics and logs into the
+// program.
 func newExporter(ctx context.Context) (trace.SpanExporter, error) {
 	const general, ofTraces = "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	switch name := cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), "otlp"); name {
@@ -102,9 +104,9 @@ func endTraces(t *trace.TracerProvider) {
 	}
 }
 
-// mutationSpans returns a handler that creates a span for each RPC that changes a node group. The span starts a new
-// trace, unless the caller has sent a trace context. RPCs that only read have no spans, because they are frequent and
-// answered from memory.
+// mutationSpans returns a handler that creates a span for each RPC that changes a node group. If the caller has sent
+// a trace context, the span belongs to this trace. Otherwise it starts a new trace. RPCs that only read have no
+// spans: they are frequent, and the server answers them from memory.
 func mutationSpans(t *trace.TracerProvider) stats.Handler {
 	return otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(t), otelgrpc.WithPropagators(propagation.TraceContext{}),
 		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool {

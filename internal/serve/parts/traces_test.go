@@ -53,7 +53,7 @@ func TestTracesNeedAnEndpoint(t *testing.T) {
 	}
 }
 
-// A collector may accept only gRPC.
+// Traces can be exported to a collector that accepts only gRPC.
 func TestTracesOverGRPC(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestTracesOverGRPC(t *testing.T) {
 	require.Equal(t, []string{"over gRPC"}, c.Lineages())
 }
 
-// When a collector refuses all traces, the traces are lost and one line is logged, however many attempts fail.
+// A collector refuses all traces. The traces are lost, and only one line is logged for all failed attempts.
 func TestRefusingCollectorIsLoggedOnce(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

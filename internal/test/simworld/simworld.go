@@ -20,8 +20,8 @@ type World struct {
 	Dir string
 }
 
-// Provider is a provider cluster. Offer contains the YAML fields of its offer without the name and the credentials,
-// such as "price: 1".
+// Provider is a provider cluster. Offer contains YAML fields of its offer, such as "price: 1", except the name and
+// the credentials.
 type Provider struct{ Name, Offer string }
 
 // New creates a world with the given providers in the folder dir, such as t.TempDir().
@@ -45,7 +45,7 @@ func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *Wo
 // Offers returns the path of the offers file.
 func (w *World) Offers() string { return filepath.Join(w.Dir, "offers.yaml") }
 
-// Provider returns the provider with this name, as an argument for the backend.
+// Provider returns the provider with this name, in the form that the backend's methods use.
 func (w *World) Provider(name string) fleet.Provider {
 	return fleet.Provider{ID: name, Credentials: fleet.Credentials{KubeconfigFile: w.credentials(name)}}
 }

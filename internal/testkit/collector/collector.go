@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Traces holds the spans that an OTLP collector has received, over HTTP or gRPC.
+// Traces holds the spans that an OTLP collector has received over HTTP or gRPC.
 type Traces struct {
 	otlp.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -50,15 +50,15 @@ func (c *Traces) Export(_ context.Context,
 	return &otlp.ExportTraceServiceResponse{}, nil
 }
 
-// Lineages returns testkit.Lineages of the received spans.
+// Lineages returns the result of testkit.Lineages for the received spans.
 func (c *Traces) Lineages() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return testkit.Lineages(c.spans)
 }
 
-// Collect starts a collector, and sets the standard environment variable with which code in this process exports its
-// traces to the collector. The collector stops when the test ends.
+// Collect starts a collector. It also sets the standard environment variable for the address of a collector, so that
+// code in this process exports its traces to this collector. The collector stops when the test ends.
 func Collect(t *testing.T) *Traces {
 	t.Helper()
 	c := &Traces{}

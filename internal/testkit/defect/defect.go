@@ -1,5 +1,5 @@
-// Package defect builds tests of code with one deliberate mistake, which the tests must find. It changes no file of the
-// repository.
+// Package defect builds tests of code into which it has put one deliberate mistake. The tests must find the mistake.
+// The package changes no file of the repository.
 package defect
 
 import (
@@ -13,18 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Defect is a deliberate mistake, which a text file describes. The text file has comments (#), a line with the path of
-// the changed source file and the test that must find the mistake, the lines to remove (-), and the lines that replace
-// them (+).
+// Defect is a deliberate mistake. A text file describes it, with comments (#), the lines to remove (-), and the lines
+// that replace them (+). One further line contains the path of the source file to change, and the package and the
+// name of the test that must find the mistake.
 type Defect struct {
 	Name, File string
-	// Package and Test name the test that must find the mistake. Test is "" if the text file has only the path.
+	// Package and Test name the test that must find the mistake. Package is the root and Test is "" if the text file
+	// contains only a path.
 	Package, Test string
 
 	old, new string
 }
 
-// Load reads the defects in a folder. The paths in them are relative to root.
+// Load reads the defects from the text files in a folder. The paths in these files are relative to root.
 func Load(t testing.TB, dir, root string) (all []Defect) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
@@ -51,8 +52,8 @@ func Load(t testing.TB, dir, root string) (all []Defect) {
 	return all
 }
 
-// Fits fails the test unless the source file contains the lines to remove exactly once. After a change of these lines,
-// the defect must be changed too.
+// Fits fails the test unless the lines that the defect removes occur exactly once in the source file. If these lines
+// change in the source file, the text file must be updated.
 func (d Defect) Fits(t testing.TB) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)
@@ -61,7 +62,7 @@ func (d Defect) Fits(t testing.TB) {
 		"update it\n%s", d.Name, d.File, d.old)
 }
 
-// Build builds the tests of the package in folder with the mistake in the code, and returns the path of the binary.
+// Build builds the tests of the package in folder, with the mistake in the code. It returns the path of the binary.
 func (d Defect) Build(t testing.TB, folder string) (binary string) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)

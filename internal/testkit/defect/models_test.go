@@ -26,8 +26,8 @@ func TestDefectsFit(t *testing.T) {
 	}
 }
 
-// TestModelsFindDefects makes each mistake and requires that the model named in the mistake's file finds it. The test
-// runs only with -defects. It changes no file.
+// TestModelsFindDefects makes each mistake in the code. The test that is named in the mistake's file must then fail.
+// TestModelsFindDefects runs only with -defects, and changes no file.
 func TestModelsFindDefects(t *testing.T) {
 	if !*breakIt {
 		t.Skip("takes minutes: CONTRIBUTING.md has the command")
@@ -44,5 +44,5 @@ func TestModelsFindDefects(t *testing.T) {
 	}
 }
 
-// seed matches the seed of the case that finds a defect. A test that judges all cases together does not print a seed.
+// seed matches the seed of the case that finds a mistake. A test that judges all cases together prints no seed.
 var seed = regexp.MustCompile(`LIQO_AUTOSCALER_TEST_SEED=\d+/\d+`)

@@ -23,8 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// CLI returns the path of the temporal CLI: in a folder bin of the test's folder or of a folder above it, or else in
-// PATH. It returns an error if the CLI is not installed.
+// CLI returns the path of the temporal CLI. It searches the folder bin of the test's folder and of each folder above
+// it, and then PATH. It returns an error if the CLI is not installed.
 func CLI() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -46,8 +46,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Start starts a server for a TestMain. stop ends the server and removes its data. attributes are the custom search
-// attributes, which all have the type Keyword.
+// Start starts a server for a TestMain. stop ends the server and removes its data. attributes are custom search
+// attributes of the type Keyword.
 func Start(attributes ...string) (address string, stop func(), err error) {
 	cli, err := CLI()
 	if err != nil {
@@ -80,7 +80,7 @@ func New(t testing.TB, attributes ...string) (address string) {
 	return address
 }
 
-// Dial returns a client that is connected to a server until the test ends.
+// Dial returns a client that is connected to the server at the address. The connection ends with the test.
 func Dial(t testing.TB, address string) client.Client {
 	t.Helper()
 	c, err := client.Dial(client.Options{HostPort: address, Logger: Quiet()})
@@ -89,11 +89,11 @@ func Dial(t testing.TB, address string) client.Client {
 	return c
 }
 
-// forgetLimit limits the wait for Temporal's index and deletion, which are asynchronous.
+// forgetLimit is how long Forget waits for Temporal's index and for the deletion, because both are asynchronous.
 const forgetLimit = 2 * time.Minute
 
-// Forget deletes the histories of all runs of a closed workflow, as Temporal does after the retention. It blocks until
-// they are deleted.
+// Forget deletes the histories of all runs of a closed workflow, as Temporal does after the retention period. It
+// blocks until the histories are deleted.
 func Forget(t testing.TB, c client.Client, id string) {
 	t.Helper()
 	service, ofIt := c.WorkflowService(), "WorkflowId = '"+id+"'"
@@ -125,5 +125,5 @@ func Forget(t testing.TB, c client.Client, id string) {
 	})
 }
 
-// Quiet returns a logger of the Temporal SDK that logs nothing.
+// Quiet returns a logger for the Temporal SDK that logs nothing.
 func Quiet() log.Logger { return log.NewStructuredLogger(slog.New(slog.DiscardHandler)) }

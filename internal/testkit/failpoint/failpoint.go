@@ -1,7 +1,8 @@
-// Package failpoint chooses the points at which a test kills a process. A life is one run of the tested scenario, such
-// as the creation and removal of an instance. The package derives the points from lives without kills: each side effect
-// in such a life, such as a write to an API server or a call to Temporal, gives two points, one before the effect and
-// one after it. The tests observe the effects and kill the process.
+// Package failpoint chooses the points at which a test kills a process. A life is one run of the tested scenario,
+// such as the creation and removal of an instance; a scenario can have several kinds of lives. The package derives
+// the points from lives in which no process is killed. In such a life, each side effect, such as a write to an API
+// server or a call to Temporal, gives two points: one before the effect and one after it. The tests observe the
+// effects and kill the process.
 package failpoint
 
 import (
@@ -12,10 +13,10 @@ import (
 	"sync"
 )
 
-// Point is a point before or after one side effect in a kind of life.
+// Point is a point before or after one side effect in lives of one kind.
 type Point struct {
 	Kind   string // the kind of life
-	Effect string // name and number, because a life may have several effects with a name: "create nodes #1"
+	Effect string // name and number, because an effect may occur several times in a life: "create nodes #1"
 	After  bool   // the effect is done, and its process has not received the result yet
 }
 
@@ -28,29 +29,29 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s: %s, %s", p.Kind, p.Effect, side)
 }
 
-// tries is the number of lives to which a point is assigned before Matrix gives it up. A life may not reach a point,
-// because the numbers of effects depend on timing.
+// tries is the maximum number of lives to which a point is assigned while it has had no kill. A life may not reach
+// each of its points, because the numbers of effects depend on timing.
 const tries = 3
 
-// Matrix holds all points of some kinds of lives, and assigns them to lives. Its methods, and the methods of its lives,
-// are safe for concurrent use.
+// Matrix holds the points of each kind of life for which Derive was called, and assigns them to new lives (Deal). Its
+// methods, and the methods of its lives, are safe for concurrent use.
 type Matrix struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
-	wanted int             // the minimum number of kills
+	wanted int             // the minimum number of kills in all lives together
 	state  map[Point]*fate // the kills and tries of each point
 	kills  int
 }
 
 type fate struct{ kills, tries int }
 
-// New returns a Matrix that assigns points to lives until it has counted at least wanted kills. The seed determines
-// which points are assigned to the same life.
+// New returns a Matrix. It assigns points to lives until the number of kills is at least the parameter wanted. The
+// seed determines which points are assigned to the same life.
 func New(seed uint64, wanted int) *Matrix {
 	return &Matrix{rng: rand.New(rand.NewPCG(seed, 3)), wanted: wanted, state: map[Point]*fate{}}
 }
 
-// Derive creates the points of a kind of life: two for each effect that occurred in all the given lives.
+// Derive creates the points for one kind of life: two for each effect that occurred in all the given lives.
 func (m *Matrix) Derive(kind string, lives ...*Life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,9 +68,10 @@ func (m *Matrix) Derive(kind string, lives ...*Life) {
 // Undisturbed returns a life to which no points are assigned.
 func Undisturbed() *Life { return &Life{seen: map[string]int{}} }
 
-// Deal returns a new life of the kind, to which it assigns at most n points. It prefers the points with the fewest
-// kills. It returns nil if the kind has no reachable point. It also returns nil if the wanted number of kills is
-// reached and each point either had a kill or was assigned to its maximum of lives.
+// Deal returns a new life of the kind, with at most n points at which a process must be killed. It prefers the points
+// with the fewest kills so far. It returns nil if the kind has no reachable point. It also returns nil if the wanted
+// number of kills is reached and no point needs another life: each point had a kill, or was assigned to the maximum
+// number of lives.
 func (m *Matrix) Deal(kind string, n int) *Life {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +106,7 @@ func (m *Matrix) killed(p Point) {
 	m.state[p].kills++
 }
 
-// Count returns the number of points with a kill, and the number of all kills.
+// Count returns the number of points that had a kill, and the number of all kills.
 func (m *Matrix) Count() (points, kills int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +118,7 @@ func (m *Matrix) Count() (points, kills int) {
 	return points, m.kills
 }
 
-// Unreached returns the points without a kill, sorted.
+// Unreached returns the points that had no kill, sorted.
 func (m *Matrix) Unreached() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,8 +144,9 @@ type Life struct {
 	armed   []Point
 }
 
-// Before must be called before an effect with that name. It returns the effect: the name with its number in the life.
-// If die is true, the caller must kill the process before the effect; Before has already counted the kill.
+// Before must be called before an effect with that name. It returns the effect: the name, and how often the effect
+// has begun in this life. If die is true, the caller must kill the process before the effect. Before has then already
+// counted the kill.
 func (l *Life) Before(name string) (effect string, die bool) {
 	l.mu.Lock()
 	l.seen[name]++
@@ -153,8 +156,8 @@ func (l *Life) Before(name string) (effect string, die bool) {
 	return effect, l.reach(effect, false)
 }
 
-// After must be called when the effect is done and its process has not received the result yet. If it returns true, the
-// caller must kill the process; After has already counted the kill.
+// After must be called when the effect is done and its process has not received the result yet. If it returns true,
+// the caller must kill the process. After has then already counted the kill.
 func (l *Life) After(effect string) (die bool) { return l.reach(effect, true) }
 
 func (l *Life) reach(effect string, after bool) bool {
@@ -170,7 +173,7 @@ func (l *Life) reach(effect string, after bool) bool {
 	return true
 }
 
-// Effects returns the effects of the life that have begun, in order.
+// Effects returns the effects that have begun in the life, in their order.
 func (l *Life) Effects() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// live runs a life with these effects, and returns the points at which its process was killed. The process repeats an
-// effect at which it was killed; the effect's number shows the repetition.
+// live runs a life with these effects, and returns the points at which its process was killed. After a kill, the
+// process repeats the effect, which increases the number of the effect.
 func live(l *failpoint.Life, names ...string) (killed []string) {
 	for _, name := range names {
 		effect, die := l.Before(name)
@@ -22,7 +22,8 @@ func live(l *failpoint.Life, names ...string) (killed []string) {
 	return killed
 }
 
-// An effect that all lives without a kill have had gives two points: a kill before the effect, and a kill after it.
+// An effect that occurs in all lives without kills gives two points: a kill before the effect, and a kill after it.
+// Each point gets a kill.
 func TestEachPointGetsItsKill(t *testing.T) {
 	m := failpoint.New(1, 0)
 	one, two := failpoint.Undisturbed(), failpoint.Undisturbed()
@@ -42,7 +43,8 @@ func TestEachPointGetsItsKill(t *testing.T) {
 	require.Empty(t, m.Unreached())
 }
 
-// A point that does not occur is given up and reported as unreached. Kills continue until their number is sufficient.
+// A point that no life reaches is given up, and reported as unreached. Deal still returns lives until the wanted
+// number of kills is reached.
 func TestUnreachedPointsAreReported(t *testing.T) {
 	m := failpoint.New(1, 7)
 	first := failpoint.Undisturbed()

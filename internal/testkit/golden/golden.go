@@ -1,5 +1,5 @@
-// Package golden compares the output of tests with files. With the flag -update it writes the files before it compares.
-// The Makefile's target update must list each package whose tests have golden files.
+// Package golden compares the output of tests with files. With the flag -update, it writes the files before it
+// compares. The target update of the Makefile must contain each package whose tests have golden files.
 package golden
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Check fails the test unless the file contains exactly the text.
+// Check fails the test unless the content of the file equals got.
 func Check(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {

@@ -22,13 +22,14 @@ import (
 var record = flag.Bool("record-wire", false, "write the record of each type that has changed")
 
 // Wire tests that the current version of a type can read the JSON of earlier versions. Each version of the type has a
-// record: one of the files <name>.1.json, <name>.2.json and so on in the folder dir. Wire fails the test unless the
-// current type decodes each record strictly without loss, and the newest record has every field of the current type.
+// record: one of the files <name>.1.json, <name>.2.json and so on in the folder dir. Wire fails the test unless two
+// conditions hold. The current type must decode each record strictly and without loss. The newest record must have
+// every field of the current type.
 //
 // The records that exist in the last git tag are released and must not change. After a change of the type, the flag
-// -record-wire writes one further record, or rewrites it while it is not released. Without a tag or without git, no
-// record counts as released. zero is the zero value of the type. Wire does not fill fields whose type is in leave;
-// these types need a test of their own.
+// -record-wire writes a new record or, if the newest record is not released yet, replaces it. Without a tag or
+// without git, no record counts as released. zero is the zero value of the type. For a record, Wire sets every field
+// to a nonzero value, except fields whose type is in leave. The types in leave need their own test.
 func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 	t.Helper()
 	of := reflect.TypeOf(zero)
@@ -50,7 +51,7 @@ func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 type records struct {
 	dir, name string
 	texts     [][]byte
-	// released is the number of records in the last tag.
+	// released is the number of records that the last tag contains.
 	released int
 }
 
@@ -79,8 +80,8 @@ func (r *records) file(n int) string {
 	return filepath.Join(r.dir, fmt.Sprintf("%s.%d.json", r.name, n))
 }
 
-// check returns an error unless the type can read every record, and the newest record has all fields of the type. text
-// is the JSON of a value in which all fields are set.
+// check returns an error unless the type can read every record, and the newest record has all fields of the type.
+// text is the JSON of a value of the type in which all fields are set.
 func (r *records) check(of reflect.Type, text []byte) error {
 	for n, was := range r.texts {
 		if err := keeps(of, was); err != nil {
@@ -106,7 +107,7 @@ func (r *records) write(of reflect.Type, text []byte) error {
 	return os.WriteFile(r.file(newest), text, 0o600)
 }
 
-// lastTag returns the newest release tag in the history of HEAD; "" without a tag or without git.
+// lastTag returns the newest release tag in the history of HEAD, or "" without a tag or without git.
 func lastTag() string {
 	out, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").Output()
 	if err != nil {
@@ -115,7 +116,7 @@ func lastTag() string {
 	return strings.TrimSpace(string(out))
 }
 
-// atTag returns the content of a file at a tag; ok is false if the file does not exist there.
+// atTag returns the content of the file at the tag. ok is false if the tag does not contain the file.
 func atTag(tag, file string) (text []byte, ok bool) {
 	if tag == "" {
 		return nil, false
@@ -124,7 +125,8 @@ func atTag(tag, file string) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// keeps returns an error unless the type decodes the whole text, and the encoding of the result contains all its data.
+// keeps returns an error unless the type can decode the whole text, and the encoding of the result contains all data
+// of the text.
 func keeps(of reflect.Type, text []byte) error {
 	value := reflect.New(of)
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -143,7 +145,8 @@ func keeps(of reflect.Type, text []byte) error {
 	return within(was, is, "")
 }
 
-// within returns an error for the first value of was that is missing in is, or differs there.
+// within returns an error for the first value of the old document (was) that is missing in the new document (is), or
+// is different there.
 func within(was, is any, at string) error {
 	switch w := was.(type) {
 	case map[string]any:
@@ -172,7 +175,7 @@ func within(was, is any, at string) error {
 	return nil
 }
 
-// covers reports whether the decoded text has every field of the sample.
+// covers reports whether the decoded text has every field that the sample has.
 func covers(text, sample any) bool {
 	switch s := sample.(type) {
 	case map[string]any:
@@ -189,7 +192,7 @@ func covers(text, sample any) bool {
 	return true
 }
 
-// generic decodes the text as JSON, and returns nil if it is not valid.
+// generic decodes the text as JSON. It returns nil if the text is not valid.
 func generic(text []byte) (out any) {
 	if json.Unmarshal(text, &out) != nil {
 		return nil
@@ -197,18 +200,18 @@ func generic(text []byte) (out any) {
 	return out
 }
 
-// deepest bounds the depth to which recursive types are filled.
+// deepest is the maximum depth to which values of recursive types are filled.
 const deepest = 12
 
-// Filled returns a T in which every exported field has a nonzero value, to a depth of 12.
+// Filled returns a T in which every exported field has a nonzero value, down to a depth of 12.
 func Filled[T any](t *testing.T) (full T) {
 	t.Helper()
 	fill(t, reflect.ValueOf(&full).Elem(), "full", nil, 0)
 	return full
 }
 
-// fill sets every exported field to a nonzero value. The value of a string is the name of its field. fill skips fields
-// whose type is in leave.
+// fill sets every exported field of v to a nonzero value. A string receives the name of its field as its value. fill
+// skips fields whose type is in leave.
 func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, depth int) {
 	t.Helper()
 	if slices.Contains(leave, v.Type()) || fillKnown(v, name) || depth > deepest {
@@ -239,7 +242,8 @@ func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, dept
 	}
 }
 
-// fillKnown sets a scalar, or a type whose encoding differs from its fields. It returns false for other types.
+// fillKnown sets a scalar, or a value of a type whose encoding differs from its fields. It returns false for other
+// types.
 func fillKnown(v reflect.Value, name string) bool {
 	switch known := v.Addr().Interface().(type) {
 	case *time.Time:

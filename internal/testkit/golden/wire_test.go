@@ -21,7 +21,8 @@ type today struct {
 	Later *inner           `json:"later,omitempty"`
 }
 
-// A text of an earlier version must decode completely. The newest record must contain all fields.
+// A record of an earlier version must be decoded without loss, and the newest record must contain all fields.
+// Otherwise the check fails.
 func TestRecordsDecodeCompletely(t *testing.T) {
 	for text, bad := range map[string]string{
 		`{"name":"a"}`:                       "",
@@ -54,8 +55,8 @@ func TestRecordsDecodeCompletely(t *testing.T) {
 	}
 }
 
-// A change of a type rewrites its record until a release contains the record. The record then stays, and the next
-// change adds a new record.
+// Until a release contains a record, a change of the type replaces the record. After that the record stays, and the
+// next change adds a new record.
 func TestReleasedRecordStays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	git := func(args ...string) {
@@ -65,7 +66,7 @@ func TestReleasedRecordStays(t *testing.T) {
 		require.NoError(t, err, string(out))
 	}
 	of := reflect.TypeFor[today]()
-	changes := func(text string) { // the encoding of the current type
+	changes := func(text string) { // writes the record of a type with this encoding
 		t.Helper()
 		r, err := readRecords(".", "Today")
 		require.NoError(t, err)
@@ -102,7 +103,7 @@ func TestReleasedRecordStays(t *testing.T) {
 	require.ErrorContains(t, err, "Today.1.json is released and has changed", "it is gone")
 }
 
-// A record must decode completely and contain every field.
+// A record fails the check if it cannot be decoded without loss, or lacks a field.
 func TestIncompleteRecordFails(t *testing.T) {
 	of, text := reflect.TypeFor[today](), []byte(`{"name":"a","later":{"kept":"b"}}`)
 	for _, c := range []struct {

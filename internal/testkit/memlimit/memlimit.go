@@ -1,5 +1,5 @@
-// Package memlimit starts processes of tests within a memory limit of the kernel, in the same way as a kubelet starts
-// containers.
+// Package memlimit starts the processes of a test within a memory limit of the kernel, in the same way as a kubelet
+// starts containers.
 package memlimit
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files holds the names of a memory cgroup's files, which differ between the two versions of cgroups.
+// files holds the names of a memory cgroup's files. They differ between version 1 and version 2 of cgroups.
 type files struct{ limit, peak, events string }
 
-// known contains the names of the files for each version, by the type of its file system.
+// known contains the names of the files for each version of cgroups, by the type of the version's file system.
 var known = map[string]files{
 	"cgroup":  {"memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control"},
 	"cgroup2": {"memory.max", "memory.peak", "memory.events"},
@@ -29,8 +29,8 @@ type Group struct {
 	files
 }
 
-// New creates a cgroup whose processes together may use the given number of bytes. If memory cgroups are not available,
-// or the process may not create them, New fails the test with the reason.
+// New creates a cgroup whose processes may together use the given number of bytes. If memory cgroups are not
+// available, or the process may not create one, New fails the test with the reason.
 func New(t testing.TB, bytes int64) *Group {
 	t.Helper()
 	root, kind, err := mounted("/proc/self/mounts")
@@ -47,8 +47,8 @@ func New(t testing.TB, bytes int64) *Group {
 	return g
 }
 
-// mounted returns the mount point of memory cgroups, and the type of that file system. It prefers version 1: if both
-// versions are mounted, the memory controller belongs to version 1.
+// mounted returns the mount point of memory cgroups, and the type of the file system there. If both versions of
+// cgroups are mounted, it returns version 1, because the memory controller then belongs to version 1.
 func mounted(table string) (root, kind string, err error) {
 	text, err := os.ReadFile(table)
 	if err != nil {
@@ -73,7 +73,7 @@ func mounted(table string) (root, kind string, err error) {
 
 func (g *Group) in(name string) string { return filepath.Join(g.dir, name) }
 
-// Command returns a shell command that moves itself into the group and then executes the program in its place.
+// Command returns a shell command. The shell moves itself into the group, and then the program replaces the shell.
 func (g *Group) Command(path string, args ...string) (shell string, its []string) {
 	return "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, g.in("cgroup.procs"), path}, args...)
 }

@@ -26,7 +26,7 @@ func TestMountedCgroupsAreFound(t *testing.T) {
 	}
 }
 
-// The kernel ends a program that exceeds the limit of its cgroup, and counts this in the cgroup.
+// The kernel ends a program that exceeds the limit of its cgroup. The group counts this.
 func TestProgramBeyondItsLimitIsKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

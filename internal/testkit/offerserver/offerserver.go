@@ -23,8 +23,8 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// New starts a discovery server with one writer, which runs until the test ends. It returns the options with which the
-// writer connects to the server.
+// New starts a discovery server that runs until the test ends. The server has one writer, a client that may publish
+// offers. New returns the options with which this writer connects to the server.
 func New(t *testing.T) client.Options {
 	t.Helper()
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
@@ -53,7 +53,7 @@ func New(t *testing.T) client.Options {
 		SecretNamespaces: []string{"liqo-autoscaler"}}
 }
 
-// PutSamples publishes the offers of deploy/examples on the server.
+// PutSamples publishes the offers in deploy/examples on the server.
 func PutSamples(t *testing.T, to client.Options) {
 	t.Helper()
 	c, err := client.New(to)

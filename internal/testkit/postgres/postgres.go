@@ -1,8 +1,8 @@
 // Package postgres starts PostgreSQL servers for tests. Each server has its data in a temporary folder, and a test may
 // kill it and start it again.
 //
-// The binaries come from PATH or from Debian's folder. initdb and postgres refuse to run as root. So if the test runs
-// as root, they run as an unprivileged user.
+// The binaries come from PATH or from Debian's folder. initdb and postgres refuse to run as root. A test that runs as
+// root therefore starts these programs as an unprivileged user.
 package postgres
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// User is the name of the superuser of each server. The superuser needs no password.
+// User is the name of each server's superuser. The superuser needs no password.
 const User = "test"
 
 // errAbsent means that PostgreSQL is not installed.
 var errAbsent = errors.New("these tests need PostgreSQL: run apt-get install postgresql")
 
-// debian is the folder in which Debian installs the versions of PostgreSQL.
+// debian is the folder into which Debian installs the versions of PostgreSQL.
 const debian = "/usr/lib/postgresql"
 
 // Bin returns the folder of PostgreSQL's binaries, or an error if PostgreSQL is not installed.
@@ -40,7 +40,7 @@ func Bin() (string, error) { return find(debian) }
 
 func find(debian string) (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // Debian links from PATH into its folder
+		if path, err = filepath.EvalSymlinks(path); err == nil { // on Debian, PATH contains links into its folder
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), "initdb")); err == nil {
 				return filepath.Dir(path), nil
 			}
@@ -78,7 +78,7 @@ func New(t testing.TB) *Server {
 	require.NoError(t, err)
 	as, err := unprivileged()
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "liqo-autoscaler-postgres") // not t.TempDir: other users cannot enter its parent
+	dir, err := os.MkdirTemp("", "liqo-autoscaler-postgres") // other users cannot enter t.TempDir()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if as != nil {
@@ -124,8 +124,8 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// Run runs one of PostgreSQL's programs, waits for its end, and returns its standard output. It fails the test if the
-// program fails.
+// Run runs one of PostgreSQL's programs, waits until it ends, and returns its standard output. If the program fails,
+// Run fails the test.
 func (s *Server) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := s.command(context.WithoutCancel(t.Context()), name, args...)
@@ -153,15 +153,15 @@ func (s *Server) CreateDatabase(t testing.TB, name string) {
 	s.Run(t, "createdb", append(s.Client(), name)...)
 }
 
-// Query returns the rows of a query, one in each line, with the columns separated by |.
+// Query returns the rows that a query returns. Each row is one line, and | separates its columns.
 func (s *Server) Query(t testing.TB, database, sql string) string {
 	t.Helper()
 	return strings.TrimSpace(s.Run(t, "psql", append(s.Client(), "--no-psqlrc", "--tuples-only", "--no-align", "--dbname",
 		database, "--command", sql)...))
 }
 
-// Start starts the server, also after Kill, and blocks until the server accepts queries. After Kill the server first
-// recovers its database.
+// Start starts the server and blocks until the server accepts queries. It can also start a server after Kill; the
+// server then first recovers its database.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	testkit.Until(t, time.Minute, "PostgreSQL starts", func() error {

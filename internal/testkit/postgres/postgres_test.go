@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Committed data survives a power cut.
+// A server is killed and started again. Data that was committed before is still there.
 func TestCommittedDataSurvivesAKill(t *testing.T) {
 	testkit.Slow(t) // the fast tests need only Go, gcc, git and make
 	s := New(t)

@@ -1,9 +1,9 @@
 // Package protobytes encodes protobuf messages from a readable text with field numbers, and compares encoded messages
-// with such a text. It uses no generated types, so a test can write the messages of another version of the program.
+// with such a text. It uses no generated types, so a test can write messages as another version of the program would.
 //
-// A text is a list of `number: value`. A value is an integer, a double (with a decimal point), a "string", a message in
-// braces, or @name for bytes that the caller passes. In a comparison, `number: finite` matches any finite double that
-// is not negative, and `!number:` requires that the field is absent.
+// A text is a list of `number: value`. A value is an integer, a double (with a decimal point), a "string", a message
+// in braces, or @name for bytes that the caller passes. In a comparison, `number: finite` matches any finite double
+// that is not negative, and `!number:` requires that the field is absent.
 package protobytes
 
 import (
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field is one field of a message; exactly one of its values is set.
+// Field is one field of a message. Exactly one of its values is set.
 type Field struct {
 	Number protowire.Number
 	Absent bool
@@ -103,7 +103,7 @@ func (p *parser) value(f *Field) (err error) {
 	default:
 		var n int64
 		n, err = strconv.ParseInt(token, 10, 64)
-		f.kind, f.varint = protowire.VarintType, uint64(n) //nolint:gosec // protobuf encodes a negative int64 in this way
+		f.kind, f.varint = protowire.VarintType, uint64(n) //nolint:gosec // the encoding of a negative int64
 	}
 	return err
 }
@@ -126,8 +126,8 @@ func Append(raw []byte, fields []Field) []byte {
 	return raw
 }
 
-// Match returns an error unless the encoded message has the wanted fields. Several wanted fields with the same number
-// must occur in this order. The message may have further fields.
+// Match returns an error unless the encoded message has the wanted fields. If several wanted fields have the same
+// number, the message must contain them in this order. The message may have further fields.
 func Match(want []Field, raw []byte) error {
 	got, err := split(raw)
 	if err != nil {
@@ -202,7 +202,7 @@ func (f Field) match(v value) error {
 	return f.matchBits(v)
 }
 
-// matchBits returns an error unless a field that is an integer or a double has the wanted value.
+// matchBits returns an error if the wanted field is an integer or a double, and v is a different value.
 func (f Field) matchBits(v value) error {
 	if f.kind == protowire.VarintType && f.varint != v.bits ||
 		f.kind == protowire.Fixed64Type && !f.finite && f.fixed != v.bits {

@@ -1,2 +1,3 @@
-// Package language tests the rules with which Vale checks the repository's language: see CONTRIBUTING.md, Language.
+// Package language tests the rules with which Vale checks the repository's language: see `make language` in
+// CONTRIBUTING.md.
 package language

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStyleFindsBrokenText checks that Vale reports the broken text in each of the five files in testdata, and nothing
-// in the plain text next to it. The variable VALE names the program. Without it the test is skipped.
+// TestStyleFindsBrokenText checks that Vale reports the broken text in each of the five files in testdata, and
+// nothing in the correct text next to it. The variable VALE names the program. If it is not set, the test is skipped.
 func TestStyleFindsBrokenText(t *testing.T) {
 	vale := os.Getenv("VALE")
 	if vale == "" {

@@ -17,12 +17,13 @@ import (
 	"strings"
 )
 
-// arrows contains for each file of a package, except tests, the files on which it depends. A file has an arrow to each
-// file that declares a function, method, type, variable or constant that it uses. Uses of struct fields do not count.
+// arrows contains, for each file of a package except tests, the files on which it depends. A file has an arrow to
+// each other file that declares a function, method, type, variable or constant that the file uses. The use of a
+// struct field does not count.
 type arrows map[string]map[string]bool
 
-// count returns the number of arrows. backwards is the minimum, over all orders of the files, of the number of arrows
-// that run backwards.
+// count returns the number of arrows. backwards is the number of arrows that run backwards in the best order of the
+// files.
 func (a arrows) count() (all, backwards int) {
 	counted := map[string]bool{}
 	for from, to := range a {
@@ -39,7 +40,8 @@ func (a arrows) count() (all, backwards int) {
 	return all, backwards
 }
 
-// leads reports whether a path of arrows leads from one file to another. seen collects the visited files.
+// leads reports whether the arrows lead from one file to another, directly or through other files. seen collects the
+// visited files.
 func (a arrows) leads(from, to string, seen map[string]bool) bool {
 	for next := range a[from] {
 		if next == to {
@@ -56,8 +58,9 @@ func (a arrows) leads(from, to string, seen map[string]bool) bool {
 }
 
 // backwards returns the minimum number of backward arrows over all orders of the files. An arrow runs backwards if it
-// leads to a later file. The function computes the minimum for each subset of the files from smaller subsets: it tries
-// each file as the last one of the subset, and adds the backward arrows to that file.
+// leads to a later file. The function computes the minimum for each subset of the files from smaller subsets: it
+// tries each file as the last one of the subset, and counts the arrows of that file to files outside the subset,
+// because these files come later.
 func (a arrows) backwards(files []string) int {
 	least := make([]int, 1<<len(files))
 	for set := 1; set < len(least); set++ {
@@ -83,7 +86,7 @@ func (a arrows) String() string {
 	return fmt.Sprintf("files=%d arrows=%d a_file=%.2f backwards=%d", len(a), all, float64(all)/float64(len(a)), backwards)
 }
 
-// arrowsIn returns the arrows of the package in a folder. It returns an error if the package does not compile.
+// arrowsIn returns the arrows of the package in a folder. If the package does not compile, it returns an error.
 func arrowsIn(folder string) (arrows, error) {
 	p, err := build.ImportDir(folder, 0)
 	if err != nil {
@@ -122,8 +125,8 @@ func arrowsIn(folder string) (arrows, error) {
 	return found, nil
 }
 
-// dependencies returns the files with the compiled export data of the package in a folder and of all its dependencies,
-// by import path.
+// dependencies returns the files with compiled export data, by import path. It returns the files of the package in
+// the folder, and of all packages on which this package depends.
 func dependencies(folder string) (map[string]string, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}")
 	list.Dir = folder

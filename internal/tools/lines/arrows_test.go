@@ -28,7 +28,7 @@ func TestArrows(t *testing.T) {
 	require.Equal(t, "files=4 arrows=4 a_file=1.00 backwards=1", a.String())
 }
 
-// The test checks the smallest number of arrows that run backwards in the best order of the files. It is one for two
+// The test checks the number of arrows that run backwards in the best order of the files. This number is one for two
 // cycles that share an arrow, and two for two separate cycles.
 func TestBackwards(t *testing.T) {
 	to := func(names ...string) map[string]bool {
@@ -49,8 +49,8 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
-// At most a tenth of the arrows between the files of a package in cmd and workflows run backwards. Each package can
-// therefore be read from top to bottom.
+// In each package of cmd and workflows, at most a tenth of the arrows between the files run backwards. So each
+// package can be read in one direction.
 func TestFilesOfCommandsAndWorkflowsAreReadOneWay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the packages")

@@ -1,6 +1,6 @@
-// Command lines counts the lines of the product's Go code, without blank lines and lines that are only comments. It
-// excludes tests, helpers of tests, the development tools in internal/tools, and the module e2e. For internal/fleet,
-// workflows and cmd it also counts the dependencies between the files of each package.
+// Command lines counts the lines of the product's Go code. It does not count blank lines and lines that only contain
+// comments. It excludes tests, helpers of tests, the development tools in internal/tools, and the module e2e. For
+// internal/fleet, workflows and cmd it also counts the dependencies between the files of each package.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// leftOut contains the names of folders without product code.
+// leftOut contains the names of folders that contain no product code.
 var leftOut = []string{"e2e", "bin", "testdata", "testkit", "test", "tools", "backendtest", "workertest", "storetest"}
 
 func main() {
@@ -63,7 +63,7 @@ func run(root string) error {
 	return nil
 }
 
-// countAll counts the lines of each package below root, by its folder.
+// countAll counts the lines of each package below root. The keys of the result are the packages' folders.
 func countAll(root string) (map[string]int, error) {
 	packages := map[string]int{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -91,7 +91,7 @@ func countAll(root string) (map[string]int, error) {
 	return packages, err
 }
 
-// count returns the number of lines with code in a source file. It does not count blank lines within a raw string.
+// count returns the number of lines with code in a source file. Blank lines within a raw string do not count.
 func count(source []byte) int {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(source))
@@ -102,7 +102,7 @@ func count(source []byte) int {
 		if tok == token.EOF {
 			return len(lines)
 		}
-		if tok == token.SEMICOLON && text == "\n" { // inserted by the scanner
+		if tok == token.SEMICOLON && text == "\n" { // the scanner has inserted it
 			continue
 		}
 		for i, line := range strings.Split(text, "\n") {

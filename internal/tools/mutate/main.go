@@ -1,6 +1,7 @@
-// Command mutate measures the tests: it runs them on code with one random change at a time, and lists the changes with
-// which all fast tests still pass. It changes no file of the repository. With the same seed and the same code it tries
-// the same changes. survivors.txt explains changes that no test can or needs to detect; they still count as survived.
+// Command mutate measures the quality of the tests. It makes random changes in the code, runs the tests on the code
+// with one change at a time, and lists the changes with which all fast tests still pass. It changes no file of the
+// repository. With the same seed and the same code it makes the same changes. survivors.txt explains the changes that
+// no test can detect, and the changes that no test needs to detect. These changes still count as survived.
 package main
 
 import (
@@ -25,7 +26,7 @@ const fast = "workflows,internal/fleet/money,internal/fleet,internal/fleet/drive
 	"internal/fleet/choice,internal/fleet/comparison,workflows/client,activities,grpcserver,grpcserver/config"
 
 // These constants limit the memory and the CPU time of each process, because a change may cause an endless loop. The
-// limit is not one of elapsed time, so that tests do not fail on a busy machine.
+// time is CPU time and not elapsed time, so that tests do not fail on a busy machine.
 const (
 	memory  = 16 << 30
 	seconds = 180
@@ -108,8 +109,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// known is the content of survivors.txt: one line for each explained change, with file, change and reason separated by
-// colons.
+// known is the content of survivors.txt. It has one line for each explained change: the file, the change and the
+// reason, separated by colons.
 //
 //go:embed survivors.txt
 var known string
@@ -124,7 +125,7 @@ func reason(s site) string {
 	return ""
 }
 
-// report prints the surviving changes, beginning with those without an explanation.
+// report prints the surviving changes. Those without an explanation come first.
 func (d *draw) report(seed uint64) {
 	explained := 0
 	for _, of := range []bool{false, true} {
@@ -146,7 +147,7 @@ func (d *draw) report(seed uint64) {
 		explained, rate, seed)
 }
 
-// draw distributes the sites to the workers in their order until n sites have compiled. So with a given seed the tried
+// draw gives the sites to the workers one after another, until n sites have compiled. So for a given seed, the tried
 // sites are always the same.
 type draw struct {
 	mu        sync.Mutex
@@ -159,8 +160,8 @@ type draw struct {
 	ended     sync.Cond
 }
 
-// nextSite returns the next site, or false when n sites are done or no site is left. It waits while the running sites
-// may complete the n sites.
+// nextSite returns the next site, or false if n sites are done or no site is left. If the sites that are now being
+// tried may be the last of the n sites, nextSite waits for them.
 func (d *draw) nextSite() (site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -55,7 +55,8 @@ func TestSitesOfAFileAreFound(t *testing.T) {
 	}, got)
 }
 
-// The module of this test has one function. A test covers one boundary in it, and no test covers another branch.
+// This test creates a module with one function. The module's test detects a change of the condition, but not a change
+// of the boundary.
 func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
@@ -88,7 +89,8 @@ func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	require.Equal(t, unbuilt, res)
 }
 
-// The first changes that compile are used, however many runs are concurrent.
+// A draw takes the first n changes that compile. It keeps their order, even if several changes are tried
+// concurrently.
 func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	d := &draw{sites: []site{{line: 1}, {line: 2}, {line: 3}, {line: 4}}, n: 2}
 	first, _ := d.nextSite()
@@ -103,7 +105,7 @@ func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A reason applies to one change in one file, even when the line of the change has moved.
+// The reason in survivors.txt applies to one change in one file, even if the line of the change is different now.
 func TestReasonAppliesToOneChange(t *testing.T) {
 	t.Cleanup(func(was string) func() { return func() { known = was } }(known))
 	known = "p/p.go: `3` becomes `4`: nobody counts\n"

@@ -53,8 +53,8 @@ func collect(folders []string) ([]site, error) {
 	return all, nil
 }
 
-// testsOf returns for each folder the folders whose tests may detect a change in it: the folder itself, and then the
-// folders in tests that depend on it.
+// testsOf returns, for each folder, the folders whose tests may detect a change in it: first the folder itself, and
+// then those folders of the parameter tests that depend on it.
 func testsOf(ctx context.Context, folders, tests []string) (map[string][]string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
 	if err != nil {
@@ -89,7 +89,7 @@ const (
 	survived               // all tests passed
 )
 
-// runner runs tests on code with one change at a time. Each worker has its own runner.
+// runner runs tests on code with one change. Each worker has its own runner.
 type runner struct {
 	dir     string
 	timeout time.Duration
@@ -101,7 +101,7 @@ func (s site) apply(source []byte) []byte {
 	return slices.Concat(source[:s.from], []byte(s.with), source[s.to:])
 }
 
-// try runs the tests of the changed package and, while they pass, the tests of its dependents.
+// try runs the tests of the changed package. If they pass, it runs the tests of the packages that depend on it.
 func (r *runner) try(ctx context.Context, s site) (result, error) {
 	source, err := os.ReadFile(s.file)
 	if err != nil {
@@ -134,7 +134,8 @@ var buildFailed = regexp.MustCompile(`(?m)^FAIL\s.*\[(build|setup) failed\]`)
 
 // test runs the tests of one folder.
 func (r *runner) test(ctx context.Context, overlay, folder string) (result, string) {
-	// go test applies the timeout to the tests. The longer limit of ctx also ends processes that hang outside a test.
+	// go test applies the timeout to the tests. The longer limit of ctx also ends processes that hang before or after
+	// the tests.
 	ctx, cancel := context.WithTimeout(ctx, r.timeout+5*time.Minute)
 	defer cancel()
 	// Without debug information (-ldflags) the linker needs half the time.

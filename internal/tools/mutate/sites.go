@@ -20,18 +20,18 @@ type site struct {
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what) }
 
-// swaps are pairs of operators that replace each other.
+// swaps contains pairs of operators. mutate replaces each operator of a pair by the other one.
 var swaps = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// enums maps the name of a package and of a constant to the next constant of the same type and group. The next constant
-// of the last one is the first one.
+// enums contains, for each constant, the next constant of its type in its group. The keys are the name of the package
+// and the name of the constant. For the last constant of a group, the next one is the first.
 type enums map[string]map[string]string
 
-// add adds the groups of constants in a file.
+// add adds the groups of constants that the file declares.
 func (e enums) add(f *ast.File) {
 	for _, d := range f.Decls {
 		group, ok := d.(*ast.GenDecl)
@@ -100,7 +100,8 @@ func sitesOf(path string, source []byte, e enums) ([]site, error) {
 	return find.sites, nil
 }
 
-// walk collects the sites in a syntax tree. within is the type of the function to which its return statements belong.
+// walk collects the sites in a syntax tree. within is the type of the function that contains the return statements of
+// the tree.
 func (f *finder) walk(root ast.Node, within *ast.FuncType) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -169,7 +170,7 @@ func (f *finder) swapName(n *ast.Ident, other string) {
 	}
 }
 
-// swallow replaces a returned error by nil.
+// swallow adds a site in which nil replaces a returned error.
 func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
 	if within == nil || within.Results == nil || len(n.Results) != within.Results.NumFields() {
 		return
@@ -181,8 +182,8 @@ func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
 	}
 }
 
-// remove adds a site for each statement of the list that can be removed alone. Declarations, returns and log lines
-// stay.
+// remove adds a site for each statement of the list that can be removed alone. It does not remove declarations,
+// returns and log lines.
 func (f *finder) remove(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -202,7 +203,8 @@ func (f *finder) remove(list []ast.Stmt) {
 	}
 }
 
-// isLog reports whether a called function writes a log line, according to its name: log.Info, GetLogger(ctx).Warn.
+// isLog reports whether a called function writes a log line. It decides by the function's name, such as log.Info or
+// GetLogger(ctx).Warn.
 func isLog(callee string) bool {
 	callee = strings.ToLower(callee)
 	return strings.Contains(callee, "log.") || strings.Contains(callee, "logger.") || strings.Contains(callee, "logger(")
@@ -222,7 +224,7 @@ func (f *finder) put(from, to token.Pos, with string) {
 		with: with, what: what})
 }
 
-// short returns a text in one line. It omits the middle of a long text.
+// short returns a text as one line, without the middle of a long text.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 60 {

@@ -55,7 +55,7 @@ const (
 	classCheck  = "check-capacity.autoscaling.x-k8s.io"
 )
 
-// pods returns one pod for each pod set of the request.
+// pods returns one pod for each pod set of the request. It marks the PodTemplates of the request as used.
 func (r *provisioningRequest) pods(of key, all []object, used map[key]bool) (pods []explain.Planned, err error) {
 	if len(r.Spec.PodSets) == 0 {
 		return nil, fmt.Errorf("spec.podSets is empty: give podTemplateRef and count")
@@ -81,7 +81,8 @@ func (r *provisioningRequest) pods(of key, all []object, used map[key]bool) (pod
 	return pods, nil
 }
 
-// never returns the reason for which Cluster Autoscaler adds no node for requests of the class, or "" when it does.
+// never returns the reason for which Cluster Autoscaler adds no node for requests of the class, or "" if it adds
+// nodes.
 func never(class string) string {
 	switch class {
 	case classAtomic:
@@ -92,7 +93,8 @@ func never(class string) string {
 	return fmt.Sprintf("Cluster Autoscaler does not support the spec.provisioningClassName %q: use %s", class, classAtomic)
 }
 
-// pods returns the pod for which the buffer reserves capacity, once.
+// pods returns the pod for which the buffer reserves capacity. It returns only one pod, even for several replicas. It
+// marks the buffer's PodTemplate as used.
 func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explain.Planned, error) {
 	field, target := "spec.podTemplateRef", key{kindPodTemplate, of.namespace, ""}
 	switch template, scalable := b.Spec.PodTemplateRef, b.Spec.ScalableRef; {
@@ -114,7 +116,8 @@ func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explai
 	return []explain.Planned{pod}, err
 }
 
-// find returns the object in the file with that key. It returns an error if the file has no such object.
+// find returns the object of the file with the wanted key. It returns an error if the file has no such object with a
+// pod template.
 func find(all []object, wanted key) (object, error) {
 	for _, o := range all {
 		if o.key == wanted && o.template() != nil {

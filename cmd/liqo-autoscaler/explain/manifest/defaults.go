@@ -5,8 +5,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// setDefaults sets missing requests to the limits. The API server does this when it creates a pod, and Cluster
-// Autoscaler does it for a pod that it creates in memory (Kubernetes pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
+// setDefaults sets each missing request to the limit of the resource. The API server does this when it creates a pod,
+// and Cluster Autoscaler does it for a pod that it creates in memory (Kubernetes pkg/apis/core/v1/defaults.go,
+// SetDefaults_Pod).
 func setDefaults(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for n := range containers {

@@ -21,13 +21,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// These constants bound a file.
+// These constants limit the size of a file and its number of objects.
 const (
 	maxBytes   = 1 << 20
 	maxObjects = 200
 )
 
-// File reads the pods of a file.
+// File returns the pods that the manifests in a file describe.
 func File(path string) ([]explain.Planned, error) {
 	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
@@ -48,8 +48,8 @@ func File(path string) ([]explain.Planned, error) {
 	return planned, nil
 }
 
-// Read reads the pods of all documents of text, in their order. It returns no pod for a PodTemplate that another object
-// of the text uses.
+// Read returns the pods of all documents in the text, in the order of the documents. It returns no pod for a
+// PodTemplate that another object in the text uses.
 func Read(text []byte) ([]explain.Planned, error) {
 	all, err := objects(text)
 	if err != nil {
@@ -98,7 +98,8 @@ func objects(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// decode appends the object that the tree describes, or the objects of a List, to all.
+// decode appends the object that the tree describes to the list `all`. If the object is a List, decode appends its
+// items.
 func decode(all []object, tree map[string]any) ([]object, error) {
 	version, _ := tree["apiVersion"].(string)
 	kind, _ := tree["kind"].(string)
@@ -143,7 +144,8 @@ func kinds() string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// known contains a function that returns an empty object for each supported kind, by apiVersion and kind.
+// known contains a function for each supported kind, which returns an empty object. The key consists of apiVersion
+// and kind.
 var known = map[string]func() metav1.Object{
 	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
 	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
@@ -160,7 +162,7 @@ var known = map[string]func() metav1.Object{
 	"autoscaling.x-k8s.io/v1beta1 CapacityBuffer":      func() metav1.Object { return &capacityBuffer{} },
 }
 
-// pods returns the pods of the object. It adds the PodTemplates of the file that it uses to used.
+// pods returns the pods of the object. If the object refers to PodTemplates of the file, pods marks them as used.
 func (o object) pods(all []object, used map[key]bool) ([]explain.Planned, error) {
 	switch is := o.is.(type) {
 	case *provisioningRequest:

@@ -32,8 +32,8 @@ func buffer(spec string) string {
 
 const atomic = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
-// The pods of each kind reach Cluster Autoscaler in a different way. Only a pod that the API server creates has Liqo's
-// toleration. Each pod has the requests that the API server derives from its limits.
+// Each kind of object has pods that reach Cluster Autoscaler in a certain way. Only pods that the API server creates
+// have Liqo's toleration. If a pod has only limits, its requests are equal to them, as the API server sets them.
 func TestPodsOfEachKindAreRead(t *testing.T) {
 	workload := func(version, kind string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a, namespace: demo}\nspec: {template: {" +
@@ -92,7 +92,8 @@ func TestPodsOfEachKindAreRead(t *testing.T) {
 	}
 }
 
-// A buffer of a workload is separate from the workload, whose own pods pass Liqo's webhook.
+// A buffer reserves capacity for a Deployment. The buffer's pod is separate from the pods of the Deployment. Only the
+// pods of the Deployment pass Liqo's webhook.
 func TestBufferIsSeparateFromItsWorkload(t *testing.T) {
 	all, err := manifest.Read([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: demo}\n" +
 		"spec: {template: {spec: " + podSpec + "}}\n" +
@@ -104,7 +105,8 @@ func TestBufferIsSeparateFromItsWorkload(t *testing.T) {
 	require.Equal(t, explain.DryRun, all[1].Way)
 }
 
-// Limits of the whole pod become its requests when no container requests the resource.
+// A pod has limits for the whole pod. For each resource that no container requests, the limit becomes the pod's
+// request.
 func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 	all, err := manifest.Read([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {resources: {limits: {" +
 		"cpu: 2, memory: 2Gi}}, containers: [{name: w, resources: {requests: {cpu: 1}}}]}"))
@@ -115,7 +117,7 @@ func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 	require.Equal(t, "2Gi", memory.String())
 }
 
-// A file that cannot be judged is refused. The error contains the position and the remedy.
+// A file whose pods cannot be determined is refused. The error contains the position and the remedy.
 func TestUnreadableFileIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "it contains no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +

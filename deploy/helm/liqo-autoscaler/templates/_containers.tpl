@@ -122,7 +122,7 @@
 - name: discovery-ca
   secret:
     secretName: {{ $caSecret }}
-    items: [{key: {{ .Values.offerServer.ca.key }}, path: {{ .Values.offerServer.ca.key }}}] # not the key
+    items: [{key: {{ .Values.offerServer.ca.key }}, path: {{ .Values.offerServer.ca.key }}}] # without the private key
 {{- end }}
 {{- end }}
 {{- with .Values.worker.extraVolumes }}

@@ -272,7 +272,7 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/* The affinity of a pod: (list $ affinity). Unless the value keepOffVirtualNodes is false, each term of the required node
-     affinity also excludes Liqo's virtual nodes: Kubernetes takes a node that matches any one term. */}}
+     affinity also excludes Liqo's virtual nodes, because Kubernetes accepts a node that matches one term. */}}
 {{- define "la.affinity" -}}
 {{- $affinity := deepCopy (index . 1) -}}
 {{- if (index . 0).Values.keepOffVirtualNodes -}}
@@ -423,7 +423,7 @@ env:
 {{- end -}}
 {{- end -}}
 {{- if and $tls.certManager.enabled (ne (include "la.caNamespace" .) .Release.Namespace) (ne ($tls.certManager.issuerRef.kind | default "") "ClusterIssuer") -}}
-{{- fail "tls.certManager.issuerRef: with Cluster Autoscaler in another namespace it must be a ClusterIssuer, for its client certificate is made there" -}}
+{{- fail "tls.certManager.issuerRef: with Cluster Autoscaler in another namespace it must be a ClusterIssuer, because cert-manager creates CA's client certificate in that namespace" -}}
 {{- end -}}
 {{- end -}}
 

@@ -8,17 +8,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// container is one of Liqo's own processes, which has no pod in the lab.
+// container is a container of Liqo itself. In the lab, it has no pod and runs as a process.
 type container struct {
 	spec    proc.Spec
 	process *proc.Process
 }
 
-// longestPause is the maximum pause before the lab restarts a process that ends again and again, for example without an
-// API server. Kubernetes also doubles its pause, up to five minutes.
+// longestPause is the maximum pause before the lab restarts a process that ends repeatedly, for example because the
+// API server is missing. Kubernetes also doubles the pause after each restart, up to five minutes.
 const longestPause = 8 * time.Second
 
-// startContainer starts one of Liqo's processes. The function again restarts it when it ends.
+// startContainer starts one of Liqo's processes. The function `again` restarts it when it ends.
 func (c *cluster) startContainer(name, path string, args []string) (*proc.Process, error) {
 	spec := proc.Spec{Name: name, Path: path, Args: args, Env: c.env()}
 	p, err := c.startSpec(spec)
@@ -30,8 +30,8 @@ func (c *cluster) startContainer(name, path string, args []string) (*proc.Proces
 	return p, err
 }
 
-// again starts a process whenever it has ended, until the context ends. Liqo's IPAM and controllers exit when they have
-// lost the API server for too long, and Kubernetes would restart them.
+// again restarts a process whenever the process has ended, until ctx ends. Liqo's IPAM and controllers exit when they
+// cannot reach the API server for too long, and Kubernetes would restart them.
 func (c *cluster) again(ctx context.Context, of container, log func(string, ...any)) {
 	pause, began := restartPause, time.Now()
 	for restarts := 1; ; restarts++ {

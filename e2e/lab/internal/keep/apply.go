@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// kinds lists the kinds of Liqo's chart that a cluster gets, with their resources, because requests for them to the API
-// server would take longer than this list. The Deployments run as processes instead.
+// kinds contains the resource of each kind of object that a cluster receives from Liqo's chart. It would take longer
+// to read the resources from the API server. Liqo's Deployments run as processes. One Deployment is also applied,
+// without pods.
 var kinds = map[string]struct {
 	resource   string
 	namespaced bool
@@ -39,7 +40,8 @@ var kinds = map[string]struct {
 	"WgGatewayClientTemplate":        {"wggatewayclienttemplates", true},
 }
 
-// apply applies the chart's objects of some kinds, server side and concurrently, and returns once all exist.
+// apply applies the chart's objects of the chosen kinds, by server-side apply and concurrently. It returns when all
+// exist.
 func (c *cluster) apply(ctx context.Context, ch chart, chosen ...string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
@@ -60,8 +62,8 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured) er
 	objects := c.objects.Resource(version.WithResource(kind.resource))
 	options := metav1.ApplyOptions{FieldManager: "lab", Force: true}
 	var last error
-	// A resource with a new definition may be missing for a moment after the definition is established. On a busy machine,
-	// one definition may take a quarter of a minute.
+	// After a new definition is established, its resource may be missing for a moment. On a busy machine, this may
+	// take a quarter of a minute.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			if kind.namespaced {

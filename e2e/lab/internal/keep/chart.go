@@ -18,7 +18,7 @@ import (
 
 const liqoNamespace = "liqo"
 
-// chart holds the objects of Liqo's chart, rendered for one cluster, by kind.
+// chart holds the objects of Liqo's chart by kind. The chart is rendered for one cluster.
 type chart map[string][]*unstructured.Unstructured
 
 func (c *cluster) render(ctx context.Context) (chart, error) {
@@ -69,8 +69,8 @@ func parse(manifests []byte) (chart, error) {
 	}
 }
 
-// args returns the arguments of a Deployment's container in the chart, without the arguments that begin with a prefix
-// in drop.
+// args returns the arguments of the container in a Deployment of the chart. It omits the arguments that begin with a
+// prefix in drop.
 func (ch chart) args(deployment, cluster string, drop ...string) ([]string, error) {
 	for _, d := range ch["Deployment"] {
 		if d.GetName() != deployment {

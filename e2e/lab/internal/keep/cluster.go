@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// lab holds the state that its clusters share.
+// lab holds the state that the clusters of a lab share.
 type lab struct {
 	Config
 	pki pki
@@ -65,7 +65,7 @@ func (l *lab) cluster(name string, index int) (*cluster, error) {
 	return c, nil
 }
 
-// writeKubeconfig writes the admin's kubeconfig, which contains its certificates.
+// writeKubeconfig writes the kubeconfig of the administrator, including the administrator's certificate and key.
 func (c *cluster) writeKubeconfig() error {
 	var inline [3][]byte
 	for i, path := range []string{c.pki.caCert, c.pki.adminCert, c.pki.adminKey} {
@@ -86,7 +86,8 @@ func (c *cluster) writeKubeconfig() error {
 	return nil
 }
 
-// start starts one process of the cluster, recorded in the list of processes, with its log in <root>/log.
+// start starts one process of the cluster, and adds it to the list of processes. The log of the process is in
+// <root>/log.
 func (c *cluster) start(name, path string, args, env []string) (*proc.Process, error) {
 	return c.startSpec(proc.Spec{Name: name, Path: path, Args: args, Env: env})
 }
@@ -106,7 +107,7 @@ func (c *cluster) startSpec(s proc.Spec) (*proc.Process, error) {
 func (c *cluster) bin(name string) string  { return filepath.Join(c.Bin, name) }
 func (c *cluster) liqo(name string) string { return filepath.Join(c.Bin, "liqo", name) }
 
-// flags joins name=value pairs: flags("--a", "1", "--b", "2") is --a=1 --b=2.
+// flags joins names and values to arguments: flags("--a", "1", "--b", "2") returns --a=1 and --b=2.
 func flags(pairs ...string) []string {
 	out := make([]string, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -13,15 +13,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// ContainArg is the first argument of the keeper when it runs as the first process of a container, see Contain.
+// ContainArg is the first argument of the keeper's program when the program runs as the first process of a container,
+// see Contain.
 const ContainArg = "contain"
 
-// containFlags are the namespaces of each container, in addition to the network namespace. When the first process of a
-// container ends, for example because the keeper ends, all other processes in these namespaces end.
+// containFlags are the namespaces of a container that are created in addition to the network namespace. When the
+// first process of a container ends, for example because the keeper ends, all other processes in these namespaces end
+// too.
 const containFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
 
-// Contain gives its process the files of a container and then becomes the program of the container. args are a folder
-// to lay over /usr/bin (or ""), the program, and the program's arguments.
+// Contain sets up the mounts of a container for this process, and then replaces the process by the program of the
+// container. args contains, in this order, a folder to lay over /usr/bin ("" for none), the program, and the
+// program's arguments.
 func Contain(args []string) error {
 	if len(args) < 2 {
 		return errors.New("start container: no program")
@@ -29,7 +32,7 @@ func Contain(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("start container: part its mounts from the machine's: %w", err)
 	}
-	// WireGuard in userspace creates its socket there, under the same name in all containers.
+	// In all containers, WireGuard in userspace creates its socket with the same name in /var/run.
 	if err := unix.Mount("lab", "/var/run", "tmpfs", 0, ""); err != nil {
 		return fmt.Errorf("start container: mount an empty /var/run: %w", err)
 	}
@@ -57,7 +60,7 @@ func (c *cluster) startInside(n *netns, name, overlay, path string, args, env []
 
 const tunDevice = "/dev/net/tun"
 
-// CheckGateways returns an error that names the features this machine lacks to run gateways, or nil.
+// CheckGateways returns an error if this machine cannot run gateways. The error lists the features that are missing.
 func CheckGateways() error {
 	n, err := newNetns()
 	if err != nil {
@@ -79,7 +82,7 @@ func lacks(what, remedy string, err error) error {
 	return fmt.Errorf("run Liqo's gateways: this machine lacks %s: %w; %s", what, err, remedy)
 }
 
-// openTUN makes a TUN device, and removes it immediately.
+// openTUN creates a TUN device and removes it immediately, to find out whether this is possible.
 func openTUN() error {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

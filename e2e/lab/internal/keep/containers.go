@@ -16,13 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// containers holds the processes that the kubelet runs for one pod. Only pods of virtual kubelets and of gateways have
-// processes.
+// containers holds the processes that the lab's kubelet runs for one pod. Only pods of virtual kubelets and of
+// gateways have processes.
 type containers struct {
 	uid       string
 	admitted  time.Time
 	ip        string
-	processes map[string]*proc.Process // by container, the newest
+	processes map[string]*proc.Process // the newest process of each container
 	restarts  map[string]int32         // by container
 	port      int                      // of a virtual kubelet
 	sandbox   *sandbox                 // of a gateway
@@ -30,20 +30,20 @@ type containers struct {
 
 const virtualKubelet = "virtual-kubelet"
 
-// restartPause is the pause before the lab restarts a process that ended without a signal. stopPatience is the time in
-// which a process must end after a signal.
+// restartPause is the pause before the lab restarts a process that has ended. stopPatience is the time in which a
+// process must end after SIGTERM.
 const (
 	restartPause = time.Second
 	stopPatience = 5 * time.Second
 )
 
-// ensure starts the missing processes of the pod. Until the pod's start time has passed, it does nothing and returns
-// nil. It restarts a process that has ended after a pause.
+// ensure starts each process of the pod that does not run. Until the time PodStart has passed, it does nothing and
+// returns nil. When a process has ended, ensure waits for restartPause before it restarts the process.
 func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*containers, error) {
 	k.mu.Lock()
 	ran := k.running[key]
 	k.mu.Unlock()
-	if ran != nil && ran.uid != string(pod.UID) { // another pod of the same name
+	if ran != nil && ran.uid != string(pod.UID) { // another pod with the same name
 		k.end(key)
 		ran = nil
 	}
@@ -84,7 +84,7 @@ func isVirtualKubelet(c corev1.Container) bool {
 	return len(c.Command) > 0 && path.Base(c.Command[0]) == virtualKubelet
 }
 
-// admit makes the state that the pod's containers share.
+// admit creates the state that the pod's containers share.
 func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) (ran *containers, err error) {
 	ran = &containers{uid: string(pod.UID), admitted: time.Now(),
 		processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
@@ -134,7 +134,7 @@ func (k *kubelet) startVirtualKubelet(node string, ran *containers, args, env []
 	return k.start("vk-"+node, k.liqo(virtualKubelet), args, env)
 }
 
-// end ends the processes of a pod, and returns once they have ended.
+// end ends the processes of a pod, and returns when they have ended.
 func (k *kubelet) end(key string) {
 	k.mu.Lock()
 	ran := k.running[key]
@@ -168,7 +168,7 @@ func ended(p *proc.Process) bool {
 	}
 }
 
-// environment returns the container's environment, with the fields of the pod that Liqo refers to.
+// environment returns the container's environment, including the variables whose value is a field of the pod.
 func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[string]string {
 	fields := map[string]string{
 		"status.podIP": ip, "metadata.name": pod.Name, "metadata.namespace": pod.Namespace,
@@ -184,7 +184,7 @@ func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[st
 	return out
 }
 
-// expandArgs replaces the variables in the container's arguments by its environment.
+// expandArgs replaces variables in the container's arguments by their values in the environment env.
 func expandArgs(args []string, env map[string]string) []string {
 	out := make([]string, 0, len(args)+2)
 	for _, a := range args {
@@ -205,7 +205,8 @@ func pairs(env map[string]string) []string {
 	return out
 }
 
-// nextIP returns an unused address for a pod. A pod with a process gets loopback, where the process listens.
+// nextIP returns an unused address for a pod. For a pod with a process it returns loopback, because the process
+// listens there.
 func (k *kubelet) nextIP(process bool) string {
 	if process {
 		return "127.0.0.1"

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// controlPlane starts the processes of Kubernetes and returns when the API server is ready. The other processes connect
-// later.
+// controlPlane starts the processes of Kubernetes and returns when the API server is ready. The other processes may
+// connect to the API server later.
 func (c *cluster) controlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -32,7 +32,7 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--client-ca-file", c.pki.caCert, "--tls-cert-file", c.pki.serverCert, "--tls-private-key-file", c.pki.serverKey,
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC",
-		"--allow-privileged", "true", "--kubelet-preferred-address-types", "InternalIP", // no DNS knows the nodes' names
+		"--allow-privileged", "true", "--kubelet-preferred-address-types", "InternalIP", // the nodes' names are not in DNS
 		"--disable-admission-plugins", "ServiceAccount", // no pod here needs a token
 		"--profiling", "false")...), nil)
 	if err != nil {

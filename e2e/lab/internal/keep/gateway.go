@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// A gateway pod really runs: its containers wireguard and gateway are processes in the pod's own network namespace. The
-// third container, geneve, does not run. It would connect the gateway to nodes, which do not exist here, and needs
-// features that the kernel may lack.
+// In a lab with gateways, two containers of a gateway pod run: wireguard and gateway are processes in the pod's own
+// network namespace. The third container, geneve, does not run. It would connect the gateway to nodes, which do not
+// exist here, and it needs features that the kernel may not have.
 const (
 	wireGuardContainer = "wireguard"
 	gatewayContainer   = "gateway"
@@ -33,8 +33,8 @@ type sandbox struct {
 	keys string // folder of the mounted Secret
 }
 
-// newSandbox makes the pod's namespace. From it, the pod can reach its cluster's API server. When the pod is a client,
-// it can also reach its server's endpoint.
+// newSandbox creates the pod's network namespace. From it, the pod can reach the API server of the cluster. If the
+// pod is a client gateway, it can also reach the endpoint of its server gateway.
 func (k *kubelet) newSandbox(ctx context.Context, pod *corev1.Pod) (_ *sandbox, err error) {
 	ns, err := newNetns()
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *sandbox) close() {
 	_ = os.RemoveAll(s.keys)
 }
 
-// endpointOf returns the address to which a client's WireGuard connects. It does not resolve a name, because the lab
-// has no DNS.
+// endpointOf returns the address to which the WireGuard of a client gateway connects. It does not resolve a name,
+// because the lab has no DNS.
 func endpointOf(pod *corev1.Pod) (netip.AddrPort, bool) {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == wireGuardContainer })
 	if i < 0 {
@@ -90,7 +90,7 @@ func endpointOf(pod *corev1.Pod) (netip.AddrPort, bool) {
 	return endpoint, err == nil && endpoint.Addr().Is4()
 }
 
-// mountKeys writes the Secret that the pod mounts into a folder.
+// mountKeys writes the Secret of the pod's volume as files into the folder dir.
 func (k *kubelet) mountKeys(ctx context.Context, pod *corev1.Pod, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

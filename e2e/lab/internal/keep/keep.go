@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Run starts the lab and calls up when the whole lab answers. It keeps the lab until the context ends. Then it ends
-// every process and removes the root. An error of the start names the failed process and contains the end of its log.
-// log receives progress messages; several goroutines may call it concurrently.
+// Run starts the lab, and calls the function `up` when the whole lab answers. It runs the lab until ctx ends. Then it
+// ends every process and removes the root. If a process fails at the start, the error contains its name and the end
+// of its log. Run calls the function `log` with progress messages, also from several goroutines concurrently.
 func Run(ctx context.Context, config Config, up func(), log func(string, ...any)) error {
 	l := &lab{Config: config, kubeletPort: map[int]bool{}}
 	if err := os.MkdirAll(filepath.Join(l.Root, "log"), 0o755); err != nil {
@@ -34,7 +34,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 		return fmt.Errorf("make log of the keeper: %w", err)
 	}
 	defer file.Close()
-	// client-go's log, which the owner does not need
+	// client-go logs into the keeper's log file, because the owner of the lab does not need these lines.
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file))))
 	say := log
 	log = func(format string, args ...any) {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 	return errors.Join(err, l.down(&tending, log))
 }
 
-// start starts all clusters concurrently. It also starts the goroutines that maintain them until the context ends.
+// start starts all clusters concurrently. It also starts the goroutines that maintain the clusters until ctx ends.
 func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(string, ...any)) (err error) {
 	if l.pki, err = newPKI(filepath.Join(l.Root, "pki"), l.addresses()...); err != nil {
 		return err
@@ -89,7 +89,8 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 	return l.whole()
 }
 
-// whole returns an error when a process has ended, because start does not wait for some of the processes.
+// whole returns an error when a process has ended. It is needed because start does not wait until every process
+// answers.
 func (l *lab) whole() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (c *cluster) up(ctx context.Context, reached func(string)) error {
 	return nil
 }
 
-// down kills the processes. Their state is not kept, so no process needs an orderly end.
+// down kills all processes. They need not end in order, because the state of the lab is removed.
 func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
 	began := time.Now()
 	l.mu.Lock()
@@ -129,11 +130,11 @@ func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
 	for _, p := range processes {
 		_ = p.Signal(syscall.SIGKILL)
 	}
-	tending.Wait() // a goroutine may just be starting a virtual kubelet
+	tending.Wait() // a goroutine may be starting a virtual kubelet at this moment
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.processes {
-		p.Kill() // waits for the end, or returns immediately
+		p.Kill() // waits until the process has ended
 	}
 	if err := os.RemoveAll(l.Root); err != nil {
 		return fmt.Errorf("remove lab root: %w", err)

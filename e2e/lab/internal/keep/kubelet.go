@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// kubelet replaces the kubelet of a cluster's plain node and the network to its pods. The pod of a virtual kubelet runs
-// as a process, and so does the pod of a gateway in a lab with gateways. Every other pod is only reported as running.
-// Deleted pods are removed immediately.
+// kubelet replaces two things in a cluster: the kubelet of the plain node, and the network to the pods of this node.
+// The pod of a virtual kubelet runs as a process. In a lab with gateways, the pod of a gateway runs as processes,
+// too. Every other pod is only reported as running. Deleted pods are removed immediately.
 type kubelet struct {
 	*cluster
 	log      func(string, ...any)
@@ -34,21 +34,22 @@ type kubelet struct {
 	lastBalancer int
 }
 
-// balancePeriod is the interval at which the lab searches for Services without an address. The Services are in memory.
+// balancePeriod is the interval at which the lab searches for Services without an address. The interval can be short,
+// because the Services are in memory.
 const balancePeriod = 200 * time.Millisecond
 
-// kubeletWorkers is the number of pods of a cluster that the lab handles concurrently, because the end of a virtual
-// kubelet takes a while.
+// kubeletWorkers is the number of a cluster's pods that the lab handles concurrently. One is not enough, because the
+// end of a virtual kubelet takes a while.
 const kubeletWorkers = 4
 
-// runKubelet runs the stand-in kubelet of the cluster's plain node until the context ends.
+// runKubelet runs the replacement of the kubelet of the cluster's plain node until ctx ends.
 func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
 		}))
 	pods := factory.Core().V1().Pods()
-	// The other factory watches only pods.
+	// The factory above cannot watch Services, because its field selector is valid only for pods.
 	all := informers.NewSharedInformerFactory(c.kube, 0)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
 	k := &kubelet{
@@ -101,7 +102,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// sync brings one pod to its wanted state.
+// sync handles one pod: it starts or ends the pod's processes, and reports the pod's status.
 func (k *kubelet) sync(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -119,7 +120,7 @@ func (k *kubelet) sync(ctx context.Context, key string) error {
 		k.end(key)
 		err := k.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced by another pod of its name
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced by another pod
 			return nil
 		}
 		return err
@@ -138,7 +139,7 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// report writes the pod's status as running and ready, unless the API server already has it.
+// report writes a status that shows the pod as running and ready, unless the pod already has this status.
 func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) error {
 	if pod.Status.Phase == corev1.PodRunning && maps.Equal(restarts(pod), ran.restarts) {
 		return nil
@@ -162,7 +163,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	}
 	_, err := k.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // a separate event reports the concurrent change
+		return nil // an event about the other change will follow
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -170,7 +171,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	return nil
 }
 
-// restarts returns the restart counts of containers that were started again.
+// restarts returns the number of restarts of each container that was started again.
 func restarts(pod *corev1.Pod) map[string]int32 {
 	out := map[string]int32{}
 	for _, c := range pod.Status.ContainerStatuses {

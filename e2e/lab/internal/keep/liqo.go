@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// installLiqo applies Liqo's objects to the cluster, starts its processes, and returns once they answer.
+// installLiqo applies Liqo's objects to the cluster, starts Liqo's processes, and returns when the processes answer.
 func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -50,7 +50,8 @@ func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
 	return c.networksAssigned(ctx)
 }
 
-// env returns the environment of Liqo's processes, as in their pods. The webhook reads its certificate below TMPDIR.
+// env returns the environment that Liqo's processes have in their pods. It also sets TMPDIR, because the webhook
+// server reads its certificate from a folder in TMPDIR.
 func (c *cluster) env() []string {
 	return []string{
 		"KUBECONFIG=" + c.kubeconfig, "POD_NAMESPACE=" + liqoNamespace, "POD_NAME=" + c.name + "-pod", "CLUSTER_ID=" + c.name,
@@ -61,10 +62,10 @@ func (c *cluster) env() []string {
 
 func (c *cluster) tmp() string { return filepath.Join(c.Root, c.name+"-tmp") }
 
-// webhook starts Liqo's webhook server. When the server answers, it configures the API server to call it by URL, with
-// our authority. Without --secret-name the webhook server makes no certificate of its own. Without --podcidr virtual
-// kubelets panic as soon as a namespace is offloaded. The chart of Liqo 1.1 renders an empty --podcidr, and the chart
-// of 1.2 renders none.
+// webhook starts Liqo's webhook server. When the webhook server answers, the function webhook configures the API
+// server to call the webhook server by URL, with our authority. It omits --secret-name, so that the webhook server
+// does not make a certificate of its own. It sets --podcidr, because virtual kubelets otherwise panic when a
+// namespace is offloaded: the chart of Liqo 1.1 renders an empty --podcidr, and the chart of Liqo 1.2 renders none.
 func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	args, err := ch.args("liqo-webhook", c.name, "--secret-name", "--webhook-port", "--podcidr")
 	if err != nil {
@@ -104,7 +105,8 @@ func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	return c.apply(ctx, ch, configurations...)
 }
 
-// byURL replaces the Service in a webhook configuration, which has no endpoints here, by its URL on loopback.
+// byURL replaces the Service in a webhook configuration by the webhook's URL on loopback, because the Service has no
+// endpoints here.
 func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 	webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
 	if err != nil {
@@ -124,9 +126,9 @@ func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 
 const managerDeployment = "liqo-controller-manager"
 
-// applyManagerDeployment applies the Deployment of the controller manager without pods, because the controller manager
-// runs as a process. Liqo reads from the Deployment that it is not being uninstalled, and users read Liqo's version
-// from it.
+// applyManagerDeployment applies the Deployment of the controller manager with zero pods, because the controller
+// manager runs as a process. The Deployment is needed because Liqo reads it to find out whether Liqo is being
+// uninstalled, and because users read Liqo's version from it.
 func (c *cluster) applyManagerDeployment(ctx context.Context, ch chart) error {
 	for _, d := range ch["Deployment"] {
 		if d.GetName() != managerDeployment {
@@ -175,11 +177,11 @@ func (c *cluster) startUntil(ctx context.Context, name, path string, args []stri
 	return p.Until(ctx, ready)
 }
 
-// probeTimeout bounds one check whether a process answers. The lab must notice an ended process even when another
-// process listens on the same port without answering.
+// probeTimeout bounds one check whether a process answers. Suppose that the process has ended, and that another
+// process listens on the same port and does not answer: without this bound, the lab would not notice the end.
 const probeTimeout = 3 * time.Second
 
-// answers returns a condition for proc.Process.Until: GET returns 200.
+// answers returns a condition for proc.Process.Until: a GET of the path returns 200.
 func answers(port int, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)

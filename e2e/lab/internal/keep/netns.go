@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netns is a network namespace with only loopback. Nothing has to remove it: it ends when it is closed and no process
-// is left inside. The end of the keeper also ends it.
+// netns is a network namespace with only loopback. It need not be removed: the kernel removes it when it is closed
+// and contains no process, or when the keeper ends.
 type netns struct {
 	file *os.File
 
 	mu     sync.Mutex
-	inside []io.Closer // our sockets, which keep the namespace alive
+	inside []io.Closer // our sockets, without which the kernel might remove the namespace
 	closed bool
 }
 
@@ -42,8 +42,9 @@ func newNetns() (*netns, error) {
 	return n, nil
 }
 
-// there locks the thread, lets enter move it to another network namespace, calls f on it, and moves it back. The thread
-// must not end instead, because processes that were started from a thread die with it.
+// there runs the function f in another network namespace. It locks the goroutine to its thread, moves the thread to
+// the namespace with the function `enter`, calls f, and moves the thread back. The thread must not end instead,
+// because processes that were started from a thread die with the thread.
 func there(enter, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -57,17 +58,18 @@ func there(enter, f func() error) error {
 	}
 	err = f()
 	if lost := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); lost != nil {
-		panic(fmt.Sprintf("return to the network namespace of this process: %v", lost)) // not seen so far
+		panic(fmt.Sprintf("return to the network namespace of this process: %v", lost)) // not observed so far
 	}
 	return err
 }
 
-// do runs f inside the namespace. The sockets and processes that f creates stay inside.
+// do runs f inside the namespace. The sockets and processes that f creates stay in the namespace.
 func (n *netns) do(f func() error) error {
 	return there(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, f)
 }
 
-// keep closes c when the namespace is closed. When the namespace is already closed, it closes c immediately.
+// keep ensures that c is closed when the namespace is closed. If the namespace is already closed, keep closes c
+// immediately.
 func (n *netns) keep(c io.Closer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +90,7 @@ func (n *netns) close() {
 	n.file.Close()
 }
 
-// own adds an address to the loopback interface of the namespace.
+// own adds the address ip to the loopback interface of the namespace.
 func (n *netns) own(ip netip.Addr) error {
 	const name = "lo:1"
 	set := func(addr netip.Addr) func(*unix.Ifreq) error {
@@ -106,7 +108,7 @@ func (n *netns) own(ip netip.Addr) error {
 	return nil
 }
 
-// configure sends one request to a network interface.
+// configure sends one request about a network interface to the kernel.
 func configure(name string, request uint, set func(*unix.Ifreq) error) error {
 	r, err := unix.NewIfreq(name)
 	if err != nil {

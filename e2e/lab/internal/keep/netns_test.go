@@ -49,7 +49,7 @@ func TestMissingFeaturesAreNamed(t *testing.T) {
 	require.Equal(t, "run Liqo's gateways: this machine lacks TUN: open /dev/net/tun: no such file or directory; "+
 		"load the module (modprobe tun); in a container, give it the device /dev/net/tun",
 		check(private, "mount -t tmpfs none /dev/net &&"))
-	// A user without permissions, with access to this binary.
+	// This user has no permissions, but has access to this binary.
 	unprivileged := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Getuid(), Size: 1}}}
 	require.Equal(t, "run Liqo's gateways: this machine lacks network namespaces: make network namespace: "+
@@ -57,7 +57,7 @@ func TestMissingFeaturesAreNamed(t *testing.T) {
 }
 
 // TestPacketsReachTheCurrentServer checks that packets to an endpoint reach its current server, and that the answers
-// return to the last sender. No packet passes while the endpoint has no server.
+// reach the sender of the last packet. No packet passes while the endpoint has no server.
 func TestPacketsReachTheCurrentServer(t *testing.T) {
 	home, err := os.Readlink(threadNetns)
 	require.NoError(t, err)

@@ -14,16 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Addresses of a cluster. The addresses of different clusters do not overlap, except addresses that Liqo chooses
-// itself.
+// These functions return the addresses of a cluster. Addresses of different clusters do not overlap, except addresses
+// that Liqo chooses itself.
 func (c *cluster) podCIDR() string     { return fmt.Sprintf("10.%d.0.0/16", 100+c.index) }
 func (c *cluster) serviceCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 90+c.index) }
 func (c *cluster) nodeIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 168, 200 + byte(c.index), 1})
 }
 
-// addresses returns the addresses at which containers reach API servers: the address of a node in a room, and each
-// cluster's address of the Service kubernetes. A test must listen there, and forward the connections.
+// addresses returns the addresses for which the certificates of the API servers are valid in addition to loopback.
+// Containers connect to an API server at one of two addresses: the address of a node that runs in a room (command
+// lab/room), or the ClusterIP of the cluster's Service kubernetes. A test must listen at these addresses, and forward
+// the connections.
 func (c Config) addresses() []net.IP {
 	all := []net.IP{net.IPv4(192, 168, 201, 2)}
 	for index := range c.Clusters() {
@@ -32,19 +34,20 @@ func (c Config) addresses() []net.IP {
 	return all
 }
 
-// networkingValues returns the chart's values: WireGuard runs as a process, because the kernel may have no support.
+// networkingValues returns the chart's values for networking. With them WireGuard runs in userspace, because the
+// kernel may not support WireGuard.
 func (c *cluster) networkingValues() map[string]any {
 	return map[string]any{"enabled": !c.NoNetworking,
 		"gatewayTemplates": map[string]any{"wireguard": map[string]any{"implementation": "userspace"}}}
 }
 
-// networking applies the parts of Liqo's networking module, except its controllers, which are in the controller
-// manager.
+// networking installs Liqo's networking module. The controllers of the module are not included, because they are in
+// the controller manager.
 func (c *cluster) networking(ctx context.Context, ch chart) error {
 	if c.NoNetworking {
 		return nil
 	}
-	// The controller manager ends when the Service of the proxy is missing.
+	// The controller manager exits when the Service of the proxy is missing.
 	if err := c.apply(ctx, ch, "Service", "Network", "FirewallConfiguration", "WgGatewayServerTemplate",
 		"WgGatewayClientTemplate"); err != nil {
 		return err

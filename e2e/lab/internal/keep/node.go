@@ -21,8 +21,8 @@ const PlainNode = "plain-0"
 
 const leasePeriod = 10 * time.Second
 
-// registerNode registers the plain node as Ready, like a kubelet. On the consumer the node is small, so that the
-// consumer runs out of room.
+// registerNode registers the plain node as Ready, as a kubelet does. In the consumer cluster the node is small, so
+// that pods soon need virtual nodes.
 func (c *cluster) registerNode(ctx context.Context) error {
 	cpu, memory := "32", "64Gi"
 	if c.index == 0 {
@@ -48,8 +48,8 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("register node of %s: %w", c.name, err)
 	}
-	// The API server taints every new node as not ready. The node lifecycle controller would remove this taint some time
-	// later.
+	// The API server taints every new node as not ready. The node lifecycle controller would remove this taint only
+	// some time later.
 	_, err := nodes.Patch(ctx, PlainNode, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("register node of %s: %w", c.name, err)
@@ -57,9 +57,9 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	return nil
 }
 
-// renewLeases renews the plain node's lease until the context ends. One missed renewal does not matter. After several,
-// the node lifecycle controller treats the node as dead, and this function reports the node as Ready again, as a
-// kubelet does.
+// renewLeases renews the plain node's Lease until ctx ends. If one renewal fails, this has no effect. If several
+// fail, the node lifecycle controller sets the node's condition Ready to Unknown. Then renewLeases sets the condition
+// to True again, as a kubelet does.
 func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := errors.Join(c.renewLease(ctx), c.staysReady(ctx)); err != nil && ctx.Err() == nil {
@@ -68,7 +68,7 @@ func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	}, leasePeriod)
 }
 
-// staysReady sets the node's condition to Ready again after another party has changed it.
+// staysReady sets the node's condition Ready to True if it has another value.
 func (c *cluster) staysReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasePeriod)
 	defer cancel()

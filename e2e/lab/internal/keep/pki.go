@@ -17,16 +17,18 @@ import (
 	"time"
 )
 
-// pki holds the lab's certificates as files: one authority for all clusters, one server certificate for all listeners,
-// one administrator, and the key that signs the tokens of service accounts.
+// pki holds the paths of the lab's certificates and keys: an authority for all clusters, a server certificate for all
+// servers, a certificate of an administrator, and the key that signs the tokens of service accounts.
 type pki struct {
 	caCert, caKey, serverCert, serverKey, adminCert, adminKey, saKey, saPub string
 }
 
-// life is the validity of a certificate. It is long enough for any lab. A forgotten key expires soon.
+// life is the time for which a certificate is valid. It is long enough for any lab, and short enough that a forgotten
+// key soon becomes useless.
 const life = 30 * 24 * time.Hour
 
-// newPKI writes the certificates into a folder. Servers are valid for loopback and for the addresses.
+// newPKI writes the certificates and keys into a folder. The server certificate is valid for loopback and for the
+// given addresses.
 func newPKI(dir string, addresses ...net.IP) (pki, error) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	p := pki{
@@ -65,7 +67,8 @@ func leaf(serial int64, name pkix.Name) *x509.Certificate {
 	}
 }
 
-// issue writes a certificate, signed by the parent or self-signed, and its new key.
+// issue generates a key, and writes the key and a certificate for it. The parent signs the certificate. If parent is
+// nil, the certificate is self-signed.
 func issue(template, parent *x509.Certificate, signer crypto.Signer, certPath, keyPath string) (crypto.Signer, error) {
 	key, err := newKey(keyPath)
 	if err != nil {

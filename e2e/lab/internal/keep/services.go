@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Files in the lab's root that have an effect while they exist. Any process can create them.
+// The functions CutFile and NoAddressFile return paths of files in the lab's root that have an effect while they
+// exist. Any process can create these files.
 
-// CutFile exists while no packet passes between two clusters.
+// CutFile returns the path of a file. While this file exists, no packet passes between the clusters a and b.
 func CutFile(root, a, b string) string {
 	return filepath.Join(root, "network", "cut-"+min(a, b)+"-"+max(a, b))
 }
 
-// NoAddressFile exists while Services of type LoadBalancer get no address.
+// NoAddressFile returns the path of a file. While this file exists, Services of type LoadBalancer get no address.
 func NoAddressFile(root string) string {
 	return filepath.Join(root, "network", "no-loadbalancer-address")
 }
@@ -43,8 +44,8 @@ func (k *kubelet) balance(ctx context.Context) {
 	}
 }
 
-// balancerIP returns the address that the Service requests. Otherwise it returns an address that no Service has had
-// before.
+// balancerIP returns the address that the Service requests. If the Service requests none, balancerIP returns the next
+// address of a range.
 func (k *kubelet) balancerIP(s *corev1.Service) string {
 	if s.Spec.LoadBalancerIP != "" {
 		return s.Spec.LoadBalancerIP
@@ -55,8 +56,8 @@ func (k *kubelet) balancerIP(s *corev1.Service) string {
 	return netip.AddrFrom4([4]byte{172, 30, byte(k.index), byte(k.lastBalancer%250 + 1)}).String()
 }
 
-// serverAt returns the gateway that packets from a cluster to an address reach. It returns nowhere when no gateway
-// exists, or when the wire to the gateway's cluster is cut.
+// serverAt returns the place of the gateway that receives packets from one cluster to an address. The place is zero
+// (nowhere) if such a gateway does not exist, or if the connection to the gateway's cluster is cut (CutFile).
 func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	l.mu.Lock()
 	kubelets := slices.Clone(l.kubelets)
@@ -69,7 +70,8 @@ func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	return place{}
 }
 
-// behind finds the gateway pod for an address of a Service, as kube-proxy and load balancers do.
+// behind returns the place of the gateway pod to which kube-proxy or a load balancer would deliver packets for an
+// address of a Service.
 func (k *kubelet) behind(at netip.AddrPort) place {
 	services, _ := k.services.List(labels.Everything())
 	for _, s := range services {
@@ -91,7 +93,8 @@ func (k *kubelet) addresses(s *corev1.Service, port corev1.ServicePort, at netip
 		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP == ip }))
 }
 
-// gatewayOf returns the namespace of a gateway pod that the Service selects, or nil when none runs.
+// gatewayOf returns the network namespace of a gateway pod that the Service selects. It returns nil when no such pod
+// runs.
 func (k *kubelet) gatewayOf(s *corev1.Service) *netns {
 	pods, _ := k.pods.Pods(s.Namespace).List(labels.SelectorFromSet(s.Spec.Selector))
 	k.mu.Lock()

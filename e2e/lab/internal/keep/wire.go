@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// A network namespace has no interface to the outside. Sockets that the keeper holds inside the namespace carry its
-// traffic to the outside or to another namespace.
+// A network namespace has no interface to the outside. The keeper has sockets in the namespace, and uses them to
+// carry traffic between the namespace and the outside, or between two namespaces.
 
-// relayTCP connects a port on the namespace's loopback to the same port outside.
+// relayTCP forwards TCP connections from a port on the namespace's loopback to the same port on loopback outside.
 func (n *netns) relayTCP(port int) error {
 	var listener net.Listener
 	if err := n.do(func() (err error) {
@@ -48,20 +48,21 @@ func join(inside net.Conn, address string) {
 	_, _ = io.Copy(inside, outside)
 }
 
-// place is the destination of an address: a port on loopback of a namespace, or nowhere.
+// place is a port on the loopback of a namespace, at which packets to an address are delivered. The zero place means
+// nowhere.
 type place struct {
 	ns   *netns
 	port int
 }
 
-// wire carries packets from senders to an address inside a namespace to the place to which this address leads, and
-// carries the answers back. It determines the place again for each packet and answer. Packets for nowhere are lost, as
-// on a real wire that is cut.
+// wire receives the packets that processes in a namespace send to an address. It delivers them at a place, and
+// carries the answers back. For each packet and each answer, it calls the function `leads` to find the place. If the
+// place is zero, the packet is lost, as on a real wire that is cut.
 type wire struct {
 	front  *net.UDPConn
 	leads  func() place
-	client atomic.Pointer[netip.AddrPort] // the last sender
-	back   *net.UDPConn                   // socket inside that place
+	client atomic.Pointer[netip.AddrPort] // address of the last sender
+	back   *net.UDPConn                   // socket that is connected to the place in the field at
 	at     place
 }
 
@@ -97,7 +98,7 @@ func (w *wire) forward() {
 	}
 }
 
-// reach returns a socket for the place. When the place is the same as before, it reuses the socket.
+// reach returns a socket that is connected to the place. It uses the last socket again if the place is the same.
 func (w *wire) reach(to place) *net.UDPConn {
 	if w.back != nil && w.at == to {
 		return w.back

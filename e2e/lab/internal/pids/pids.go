@@ -1,5 +1,5 @@
-// Package pids manages the list of a lab's processes. The list is the file <root>/pids with lines "pid name
-// start-time". With this list, another process can end a lab whose keeper has died.
+// Package pids manages the list of a lab's processes. The list is the file <root>/pids with lines of the form "pid
+// name start-time". If the keeper of a lab has died, another process can end the lab with this list.
 package pids
 
 import (
@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// Keeper is the name of the process that keeps the lab. It is ended first, so that it starts no further process.
+// Keeper is the name of the process that runs the lab. Clear ends it before all other processes, so that it cannot
+// start another process.
 const Keeper = "keeper"
 
-// Entry is one process. The start time, in clock ticks since boot, distinguishes it from a later process with the same
-// pid.
+// Entry is one process. The start time, in clock ticks since boot, distinguishes the process from a later process
+// with the same pid.
 type Entry struct {
 	PID   int
 	Name  string
@@ -27,7 +28,7 @@ type Entry struct {
 
 func file(root string) string { return filepath.Join(root, "pids") }
 
-// Append records a running process.
+// Append adds a running process to the list.
 func Append(root, name string, pid int) error {
 	f, err := os.OpenFile(file(root), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -41,7 +42,8 @@ func Append(root, name string, pid int) error {
 	return nil
 }
 
-// List returns all processes that were ever recorded, in this order. Without the file it returns none.
+// List returns all processes in the list, including ended ones, in the order in which they were added. It returns
+// none if the file does not exist.
 func List(root string) ([]Entry, error) {
 	f, err := os.Open(file(root))
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,7 +57,7 @@ func List(root string) ([]Entry, error) {
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		fields := strings.Fields(s.Text())
-		if len(fields) < 3 { // a process that ended before it was recorded
+		if len(fields) < 3 { // the process ended before it was added
 			continue
 		}
 		if pid, err := strconv.Atoi(fields[0]); err == nil {
@@ -65,7 +67,7 @@ func List(root string) ([]Entry, error) {
 	return out, s.Err()
 }
 
-// Find returns the newest process with a name, whether it runs or not.
+// Find returns the process with this name that was added last, even if it has ended.
 func Find(root, name string) (Entry, error) {
 	all, err := List(root)
 	if err != nil {
@@ -85,8 +87,8 @@ func (e Entry) Alive() bool {
 	return start == e.Start && start != "" && state != "Z"
 }
 
-// Clear kills the running processes in the list of a root, waits for their end, and removes the root. It changes
-// nothing in a root without a list, because such a root does not belong to a lab.
+// Clear kills the running processes in the list of a root, waits until they have ended, and removes the root. It does
+// nothing if the root has no list, because the root then does not belong to a lab.
 func Clear(root string) error {
 	if _, err := os.Stat(file(root)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -95,7 +97,8 @@ func Clear(root string) error {
 	if err != nil {
 		return err
 	}
-	// The keeper is killed first, because it could start further processes. Its own processes die with it.
+	// The keeper is killed first, because it could start further processes. The processes that it has started die
+	// with it.
 	for _, keeper := range []bool{true, false} {
 		var chosen []Entry
 		for _, e := range all {
@@ -131,7 +134,8 @@ func kill(all []Entry, patience time.Duration) error {
 	}
 }
 
-// stat returns a process's start time and state, both "" for a missing process (proc_pid_stat(5), fields 22 and 3).
+// stat returns a process's start time and state (proc_pid_stat(5), fields 22 and 3). Both are "" if the process does
+// not exist.
 func stat(pid int) (start, state string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -14,19 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix is the start of the names of rooms' cgroups. The pid of the program that made the room follows it.
+// prefix is the first part of the name of a room's cgroup. The second part is the pid of the program that made the
+// room.
 const prefix = "liqo-autoscaler-room-"
 
 // hierarchy is a cgroup hierarchy of the machine.
 type hierarchy struct {
-	mount   string // where it is mounted
+	mount   string // path at which the hierarchy is mounted
 	options string // mount options, empty for version 2
 	own     string // folder of the cgroup of this process
 }
 
 func (h hierarchy) v2() bool { return h.options == "" }
 
-// hierarchies returns the mounted hierarchies, with the cgroup of this process in each.
+// hierarchies returns the mounted hierarchies. Each contains the cgroup of this process in this hierarchy.
 func hierarchies() ([]hierarchy, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -57,8 +58,8 @@ func hierarchies() ([]hierarchy, error) {
 	return out, nil
 }
 
-// parseMount reads a line of mountinfo (proc(5)): ID, parent, device, root, mount point, options, …, "-", type, source,
-// options of the file system.
+// parseMount parses a line of mountinfo (proc(5)). The fields of the line are: ID, parent, device, root, mount point,
+// options, …, "-", type, source, options of the file system.
 func parseMount(line string) (h hierarchy, root string, ok bool) {
 	head, tail, found := strings.Cut(strings.TrimSpace(line), " - ")
 	left, right := strings.Fields(head), strings.Fields(tail)
@@ -80,7 +81,9 @@ func parseMount(line string) (h hierarchy, root string, ok bool) {
 	return h, left[3], true
 }
 
-// cgroupOf returns the path in a hierarchy from a file /proc/PID/cgroup (cgroups(7)): lines of ID:controllers:path.
+// cgroupOf returns the path of a process's cgroup in the hierarchy h. groups is the content of the file
+// /proc/PID/cgroup of the process. The lines of this file have the form ID:controllers:path (cgroups(7)). Without a
+// line for h, the path is /.
 func cgroupOf(groups string, h hierarchy) string {
 	for line := range strings.Lines(groups) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -91,7 +94,7 @@ func cgroupOf(groups string, h hierarchy) string {
 	return "/"
 }
 
-// within calls f while this process is in the room's cgroup in each hierarchy.
+// within moves this process into the room's cgroup in each hierarchy, calls f, and moves the process back.
 func within(all []hierarchy, name string, f func() error) (err error) {
 	for _, h := range all {
 		if err := h.makeGroup(name); err != nil {
@@ -105,8 +108,9 @@ func within(all []hierarchy, name string, f func() error) (err error) {
 	return f()
 }
 
-// makeGroup makes a cgroup below the current one. It copies CPUs and memory nodes, because a new cgroup of cpuset has
-// none and accepts no process without them.
+// makeGroup makes a cgroup below the cgroup of this process. A new cgroup of the controller cpuset has no CPUs and
+// memory nodes, and accepts processes only when it has some. Therefore makeGroup copies the values of the cgroup of
+// this process.
 func (h hierarchy) makeGroup(name string) error {
 	dir := filepath.Join(h.own, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -134,7 +138,7 @@ func join(dir string) error {
 	return nil
 }
 
-// clearLeftovers removes the cgroups of rooms whose creator has been killed.
+// clearLeftovers removes cgroups of earlier rooms that remain because the program was killed.
 func clearLeftovers(all []hierarchy) error {
 	for _, h := range all {
 		dirs, err := filepath.Glob(filepath.Join(h.own, prefix+"*"))
@@ -153,8 +157,8 @@ func clearLeftovers(all []hierarchy) error {
 	return nil
 }
 
-// removeGroup removes a cgroup and the cgroups below it, the deepest first. The kernel refuses this while processes
-// end, so removeGroup tries for ten seconds.
+// removeGroup removes a cgroup and the cgroups below it, the deepest first. The kernel refuses to remove a cgroup
+// while a process in it is ending. Therefore removeGroup tries repeatedly for ten seconds.
 func removeGroup(dir string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -169,8 +173,8 @@ func removeGroup(dir string) error {
 	}
 }
 
-// removeDeepest removes a folder that contains no other folder. In the next pass, WalkDir calls it for the parent
-// folder.
+// removeDeepest is a function for WalkDir that removes a folder if it contains no other folder. The parent folder can
+// be removed in the next call of WalkDir.
 func removeDeepest(path string, d fs.DirEntry, err error) error {
 	if err != nil || !d.IsDir() {
 		return err

@@ -12,7 +12,8 @@ import (
 // cniPlugins is the folder of Debian's package containernetworking-plugins.
 const cniPlugins = "/usr/lib/cni"
 
-// Check returns an error that names each feature that this machine lacks for a kubelet with containers, and the remedy.
+// Check returns an error if this machine lacks features that a kubelet with containers needs. The error lists each
+// missing feature and its remedy.
 func Check() error {
 	var missing []error
 	for _, name := range []string{"containerd", "ctr", "runc", "ip"} {

@@ -13,8 +13,8 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// furnish sets up the mounts, the cgroups, the host name and the loopback of the calling process, which is the first
-// process in new namespaces.
+// furnish sets up the namespaces of a room: the mounts, the cgroups, the host name and the network. The calling
+// process must be the first process in these namespaces.
 func furnish(name string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part its mounts from the machine's: %w", err)
@@ -31,7 +31,7 @@ func furnish(name string) error {
 	if err := delegate(all); err != nil {
 		return err
 	}
-	// A kubelet passes mounts on to its containers, so mounts must be shared.
+	// A kubelet passes mounts on to its containers. This works only if the mounts have shared propagation.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("share its mounts with its containers: %w", err)
 	}
@@ -67,8 +67,8 @@ func (m mounting) mount() error {
 	return nil
 }
 
-// mounts returns the mounts of a room in their order. An overlay cannot be the upper folder of containerd's overlays,
-// so containerd gets a tmpfs.
+// mounts returns the mounts of a room, in the order in which they must be made. containerd gets a tmpfs, because it
+// makes overlays, and the upper folder of an overlay cannot be in another overlay.
 func mounts(all []hierarchy) []mounting {
 	out := []mounting{{"proc", "/proc", ""}, {"sysfs", "/sys", ""}}
 	if len(all) > 1 || !all[0].v2() {
@@ -86,8 +86,8 @@ func mounts(all []hierarchy) []mounting {
 		mounting{"tmpfs", "/var/lib/kubelet", ""})
 }
 
-// delegate lets a kubelet use the controllers of cgroup version 2. The kernel allows no process in a cgroup whose child
-// cgroups have controllers, so the first process moves into its own child cgroup.
+// delegate enables the controllers of cgroup version 2 for a kubelet. The kernel allows no process in a cgroup whose
+// child cgroups have controllers. Therefore delegate moves the first process into a child cgroup.
 func delegate(all []hierarchy) error {
 	for _, h := range all {
 		if !h.v2() || len(all) > 1 {
@@ -113,8 +113,8 @@ func delegate(all []hierarchy) error {
 	return nil
 }
 
-// network enables loopback and sets a default route without a target, because Liqo reads its interface from the default
-// route.
+// network enables loopback, and sets a default route over an interface that leads nowhere. Liqo needs the route,
+// because it uses the interface of the default route.
 func network() error {
 	for _, args := range []string{"link set lo up", "link add lab0 type bridge", "address add 192.168.255.1/24 dev lab0",
 		"link set lab0 up", "route add default dev lab0"} {

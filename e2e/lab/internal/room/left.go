@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// ErrLeft is the error of a room that has left something on the machine.
+// ErrLeft means that a room has left something on the machine.
 var ErrLeft = errors.New("the room has left something behind")
 
-// machine returns the mounts and the network interfaces that this process sees.
+// machine returns the mounts and the network interfaces of this machine. They are compared before and after a room.
 func machine() (map[string]bool, error) {
 	seen := map[string]bool{}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -35,8 +35,8 @@ func machine() (map[string]bool, error) {
 	return seen, nil
 }
 
-// nothingLeft removes the room's cgroups and returns an error for each process, cgroup, mount and interface that the
-// room has left.
+// nothingLeft removes the room's cgroups. It returns an error that lists the processes, cgroups, mounts and
+// interfaces that the room has left behind.
 func nothingLeft(all []hierarchy, name string, before map[string]bool) error {
 	var left []string
 	for _, h := range all {

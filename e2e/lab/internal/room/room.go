@@ -1,5 +1,6 @@
-// Package room runs a command in its own namespaces and cgroups, so that a kubelet with containerd and runc works as on
-// a separate machine. The kernel ends every process in the room when the command ends or the caller is killed.
+// Package room runs a command in a room: in namespaces and cgroups of its own. There a kubelet with containerd and
+// runc works as on a separate machine. The kernel ends every process in the room when the command ends or the caller
+// is killed.
 package room
 
 import (
@@ -14,18 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InsideArg is the first argument of the program when it runs as the first process of a room, see Inside.
+// InsideArg is the first argument of the program when the program runs as the first process of a room, see Inside.
 const InsideArg = "inside"
 
-// EnvInside is set for the command of a room.
+// EnvInside is an environment variable that is set for a command in a room.
 const EnvInside = "LIQO_AUTOSCALER_LAB_ROOM"
 
 const namespaces = unix.CLONE_NEWCGROUP | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS |
 	unix.CLONE_NEWIPC
 
-// Run runs the command in a room. It returns when the room has left nothing behind, or with an error that wraps ErrLeft
-// and names the remains. When the context ends, Run kills the command. An exit code other than 0 is an *exec.ExitError.
-// Run calls the running program again with InsideArg.
+// Run runs the command in a room. After the command it checks that the room has left nothing behind. If processes,
+// mounts, interfaces or cgroups are left, it returns an error that wraps ErrLeft and lists them. When ctx ends, Run
+// kills the command. If the exit code of the command is not 0, Run returns an *exec.ExitError. To make the room, Run
+// starts its own program a second time, with InsideArg as the first argument.
 func Run(ctx context.Context, args []string) error {
 	if err := Check(); err != nil {
 		return err
@@ -46,7 +48,7 @@ func Run(ctx context.Context, args []string) error {
 	cmd.Env = append(os.Environ(), EnvInside+"="+name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
-	// The root of a cgroup namespace is the cgroup in which its first process starts.
+	// The root of the room's cgroup namespace is the cgroup in which the first process starts.
 	err = within(hierarchies, name, cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
@@ -54,8 +56,8 @@ func Run(ctx context.Context, args []string) error {
 	return errors.Join(err, nothingLeft(hierarchies, name, before))
 }
 
-// Inside is the first process of a room. It makes the room's mounts and network, runs the command, collects orphaned
-// processes, and returns the command's exit code. args are the room's name and the command.
+// Inside does the work of the first process of a room. It makes the room's mounts and network, runs the command,
+// collects orphaned processes, and returns the command's exit code. args contains the room's name and the command.
 func Inside(args []string) (code int, err error) {
 	if err := furnish(args[0]); err != nil {
 		return 1, fmt.Errorf("make room: %w", err)

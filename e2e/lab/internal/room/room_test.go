@@ -62,7 +62,8 @@ func TestRoomReturnsTheExitCodeOfItsCommand(t *testing.T) {
 	require.Error(t, Run(t.Context(), []string{"/no/such/program"}))
 }
 
-// The creator of a room is killed. Its processes die with it, and the next room removes its cgroups.
+// The creator of a room is killed. The room's processes die with the creator, and the next room removes the cgroups
+// of the dead room.
 func TestRemainsOfAKilledRoomAreRemoved(t *testing.T) {
 	skipUnlessPossible(t)
 	held := exec.Command(os.Args[0], "-test.run", "^TestARoomForAnother$", "-test.v")
