@@ -24,6 +24,7 @@ play() {
   bin/liqo-autoscaler status --watch &
   watch=$!
   sleep 7
+  until bin/temporal workflow describe -w peering/milan >/dev/null 2>&1; do sleep 1; done
   say "temporal workflow cancel -w peering/milan"
   bin/temporal workflow cancel -w peering/milan
   wait $demo
@@ -44,7 +45,7 @@ dir=$(mktemp -d)
 mv .run "$dir/run" 2>/dev/null || true # a fresh world; the old one comes back
 bin/liqo-autoscaler dev >"$dir/out" 2>&1 &
 dev=$!
-trap 'kill $dev; wait $dev || true; rm -rf .run; mv "$dir/run" .run 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'kill $dev ${prometheus:-}; wait $dev || true; rm -rf .run; mv "$dir/run" .run 2>/dev/null || true; rm -rf "$dir"' EXIT
 until grep -q "Ctrl-C stops everything" "$dir/out"; do
   kill -0 $dev || { cat "$dir/out"; exit 1; }
   sleep 0.2
@@ -93,6 +94,5 @@ for ((i = 0; SECONDS < end; i++)); do
 done
 npm install --silent --no-save --prefix "$dir" $uplot
 node docs/dashboard.mjs http://127.0.0.1:9091 10 "$dir/node_modules/uplot" 52 >"$dir/dashboard.html"
-kill $prometheus
 picture dashboard.png 2020 "file://$dir/dashboard.html"
 ls -l docs/images

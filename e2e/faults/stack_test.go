@@ -1,38 +1,26 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/test/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
-	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // the developer's own Temporal
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
-			_ = os.Unsetenv(name)
-		}
-	}
+	dev.ClearEnvironment()
 	os.Exit(m.Run())
 }
 
@@ -83,42 +71,10 @@ func newStack(t *testing.T, binary string) *stack {
 	return s
 }
 
-// build builds the program once for all parts.
-func build(t *testing.T) string {
-	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	binary := filepath.Join(t.TempDir(), "liqo-autoscaler")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/liqo-autoscaler")
-	cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..")
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return binary
-}
-
 // startTemporal starts the dev server on the file of the previous start.
 func (s *stack) startTemporal() {
 	s.t.Helper()
-	cli, err := devserver.CLI()
-	require.NoError(s.t, err)
-	_, port, err := net.SplitHostPort(s.address)
-	require.NoError(s.t, err)
-	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
-		s.database(), "--log-level", "error"}
-	for _, a := range workflows.SearchAttributes {
-		args = append(args, "--search-attribute", a+"=Keyword")
-	}
-	s.temporal, err = proc.Start(proc.Spec{Name: "temporal", Path: cli, Args: args, LogDir: s.dir})
-	require.NoError(s.t, err)
-	s.t.Cleanup(s.temporal.Kill)
-	t, err := client.NewLazyClient(client.Options{HostPort: s.address, Logger: devserver.Quiet()})
-	require.NoError(s.t, err)
-	defer t.Close()
-	testkit.Until(s.t, limit, "Temporal answers", func() error {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := t.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
-		return err
-	})
+	s.temporal = dev.Start(s.t, s.address, s.database(), s.dir)
 }
 
 func (s *stack) database() string { return filepath.Join(s.dir, "temporal.db") }
@@ -244,7 +200,7 @@ func (s *stack) slices() int {
 
 // TestFaults runs each part on a hub of its own.
 func TestFaults(t *testing.T) {
-	binary := build(t)
+	binary := proc.Build(t, proc.Root())
 	for _, part := range slices.Concat(restores, leaders, others) {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel() // the parts mostly wait

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -29,11 +29,7 @@ var (
 const rest = 2 * time.Minute
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // the developer's own Temporal
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
-			_ = os.Unsetenv(name)
-		}
-	}
+	dev.ClearEnvironment()
 	os.Exit(m.Run())
 }
 
@@ -43,9 +39,9 @@ func TestHub(t *testing.T) {
 	if *cells == "" {
 		t.Skip("make bench SUITE=hub runs it")
 	}
-	programs := [][2]string{{"now", build(t, ".")}}
+	programs := [][2]string{{"now", proc.Build(t, proc.Root())}}
 	if *old != "" {
-		programs = append(programs, [2]string{*old, build(t, checkout(t, *old))})
+		programs = append(programs, [2]string{*old, proc.Build(t, checkout(t, *old))})
 	}
 	empty := growth(t, temporal.NewSmall(t, t.TempDir()))
 	for _, text := range strings.Split(*cells, ",") {
@@ -71,32 +67,12 @@ func parse(t *testing.T, text, rtt string) cell {
 	return cell{groups: numbers[0], offers: numbers[1], room: 2, rtt: time.Duration(numbers[2]) * time.Millisecond}
 }
 
-// root returns the folder of the main module.
-func root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
-
-// build builds the program from a folder of the repository.
-func build(t *testing.T, dir string) string {
-	t.Helper()
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(root(), dir)
-	}
-	program := filepath.Join(t.TempDir(), "liqo-autoscaler")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./cmd/liqo-autoscaler")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return program
-}
-
 // checkout writes the files of a commit into a folder of the test.
 func checkout(t *testing.T, commit string) string {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `git archive "$1" | tar -x -C "$2"`, "sh", commit, dir)
-	cmd.Dir = root()
+	cmd.Dir = proc.Root()
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return dir

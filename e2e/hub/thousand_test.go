@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -25,7 +26,7 @@ func TestThousand(t *testing.T) {
 	if *thousand == 0 {
 		t.Skip("make bench SUITE=thousand runs it")
 	}
-	program := build(t, ".")
+	program := proc.Build(t, proc.Root())
 	for _, rtt := range strings.Split(*rtts, ",") {
 		few := cell{groups: 1, offers: 20, room: *thousand / 20, rtt: parse(t, "1x20", rtt).rtt}
 		many, single := few, few

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,16 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/test/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // the developer's own Temporal
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
-			_ = os.Unsetenv(name)
-		}
-	}
+	dev.ClearEnvironment()
 	os.Exit(m.Run())
 }
 

@@ -1,24 +1,21 @@
 package upgrade
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/player"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/test/simworld"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
@@ -26,11 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // the developer's own Temporal
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
-			_ = os.Unsetenv(name)
-		}
-	}
+	dev.ClearEnvironment()
 	os.Exit(m.Run())
 }
 
@@ -95,29 +88,12 @@ func newStack(t *testing.T, dir string, b builds) *stack {
 
 func (s *stack) startTemporal() {
 	s.t.Helper()
-	cli, err := devserver.CLI()
-	require.NoError(s.t, err)
-	_, port, err := net.SplitHostPort(s.address)
-	require.NoError(s.t, err)
-	args := []string{"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
-		filepath.Join(s.dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
-		"--dynamic-config-value", `matching.PollerHistoryTTL="90s"`} // a poll takes up to 60 s
-	for _, a := range workflows.SearchAttributes {
-		args = append(args, "--search-attribute", a+"=Keyword")
-	}
-	p, err := proc.Start(proc.Spec{Name: "temporal", Path: cli, Args: args, LogDir: s.dir})
-	require.NoError(s.t, err)
-	s.t.Cleanup(p.Kill)
+	dev.Start(s.t, s.address, filepath.Join(s.dir, "temporal.db"), s.dir, "--sqlite-pragma", "synchronous=OFF",
+		"--dynamic-config-value", `matching.PollerHistoryTTL="90s"`) // a poll takes up to 60 s
+	var err error
 	s.temporal, err = client.NewLazyClient(client.Options{HostPort: s.address, Logger: devserver.Quiet()})
 	require.NoError(s.t, err)
 	s.t.Cleanup(s.temporal.Close)
-	testkit.Until(s.t, limit, "Temporal answers", func() error {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := s.temporal.WorkflowService().DescribeNamespace(ctx,
-			&workflowservice.DescribeNamespaceRequest{Namespace: "default"})
-		return err
-	})
 }
 
 func (s *stack) start(name, binary string, args ...string) *proc.Process {
