@@ -216,7 +216,7 @@ mutate: ## change the code at random, and list what no fast test notices: N=150 
 .PHONY: defects
 defects: ## make deliberate mistakes one at a time: the explorer must find those of internal/fleet/testdata/defects, the models those of internal/testkit/defect/testdata
 	go test ./internal/testkit/defect -run '^TestModelsFindDefects$$' -count=1 -defects -timeout 1h -v
-	go test ./internal/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
+	go test ./internal/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -steps 500000 -timeout 1h -v
 
 .PHONY: lines
 lines: ## count the lines of code, without tests, and in workflows and cmd the arrows between files

@@ -69,12 +69,14 @@ type Entities interface {
 }
 
 // Records reads the data that the observer has saved about entities, outside of Temporal. Each method returns false, or
-// zero, when the observer has saved nothing.
+// zero, when nothing was saved.
 type Records interface {
 	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
 	// Bill returns the costs of a group.
 	Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error)
 	Cordoned(ctx context.Context, provider string) (bool, error)
+	// Save saves a group's position, which Group then returns. It never replaces a newer position.
+	Save(ctx context.Context, group string, at fleet.Position) error
 }
 
 // Workflows starts, signals, describes and ends single workflows.

@@ -47,6 +47,7 @@ func TestJoinWaitsForTheGroupsConfirmation(t *testing.T) {
 		"reverted, by the revision":  {group: growing, records: saved(fleet.Position{Epoch: "t1", Revision: 8})},
 		"reverted, by the epoch":     {group: growing, records: saved(fleet.Position{Epoch: "t2"})},
 		"reverted, by the names":     {group: growing, records: saved(fleet.Position{Epoch: "t1", Booked: 4})},
+		"reverted, by the releases":  {group: growing, records: saved(fleet.Position{Epoch: "t1", Released: 1})},
 		"the records cannot be read": {group: growing, records: records{err: errors.New("no answer")}},
 	} {
 		t.Run(name, func(t *testing.T) {

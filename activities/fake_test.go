@@ -110,7 +110,15 @@ type records struct {
 	groups   map[string]fleet.GroupRecord
 	bills    money.Book
 	cordoned []string
+	saved    chan fleet.Position // receives the positions that Save stores
 	err      error
+}
+
+func (r records) Save(_ context.Context, _ string, at fleet.Position) error {
+	if r.err == nil {
+		r.saved <- at
+	}
+	return r.err
 }
 
 func (r records) Bill(_ context.Context, group string) (money.Bill, bool, error) {

@@ -30,6 +30,8 @@ type Task struct {
 	// Peer is the provider whose present refusal must be checked.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
+	// Save is the position of Group to save outside of Temporal.
+	Save *fleet.Position `json:"save,omitempty"`
 	// After is the id of a workflow that must be closed before a recovery lists objects; the time of this wait is
 	// limited.
 	After string `json:"after,omitempty"`
@@ -104,7 +106,7 @@ func Delivers(kind fleet.CommandKind) bool {
 	case fleet.CommandDescribe, fleet.CommandInspect, fleet.CommandRecover, fleet.CommandRefusal, fleet.CommandStandby:
 		return false
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandAnswer, fleet.CommandPeering,
-		fleet.CommandUnpeering, fleet.CommandCancel, fleet.CommandHold:
+		fleet.CommandUnpeering, fleet.CommandCancel, fleet.CommandHold, fleet.CommandSave:
 	}
 	return true
 }
@@ -161,6 +163,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 		}
 	case t.Hold != nil:
 		err = a.Messages.Holds(ctx, t.Provider, *t.Hold)
+	case t.Save != nil && a.Records != nil:
+		err = a.Records.Save(ctx, t.Group, *t.Save)
 	case t.Cancel != "":
 		err = a.Workflows.Cancel(ctx, t.Cancel)
 	}

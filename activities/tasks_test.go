@@ -57,6 +57,23 @@ func TestDeliverAnswersPerTarget(t *testing.T) {
 	}
 }
 
+// A batch saves the position of its group. A failure fails only this task.
+func TestDeliverSavesThePosition(t *testing.T) {
+	at := fleet.Position{Epoch: "t1", Revision: 7, Booked: 3, Released: 2}
+	batch := []activities.Task{{ID: 1, Kind: fleet.CommandSave, Group: "a", Save: &at}, {ID: 2, Cancel: "runs"}}
+	saved := make(chan fleet.Position, 1)
+	a := &activities.Activities{Workflows: &flows{}, Records: records{saved: saved}}
+	results, err := run[[]fleet.Result](t, a.Deliver, batch)
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Result{{ID: 1, Outcome: fleet.OutcomeDone}, {ID: 2, Outcome: fleet.OutcomeDone}}, results)
+	require.Equal(t, at, <-saved)
+	a.Records = records{err: errors.New("the API server does not answer")}
+	results, err = run[[]fleet.Result](t, a.Deliver, batch)
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Result{{ID: 1, Outcome: fleet.OutcomeFailed, Error: "the API server does not answer"},
+		{ID: 2, Outcome: fleet.OutcomeDone}}, results)
+}
+
 // reborn is a workflow that is closed when it is signalled, and runs again when it is described.
 type reborn struct{ flows }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // leadsHub checks that the worker can lead a hub with its rights on a real API server. The worker can obtain the
-// hub's Lease, store the observer's state and bills, and read them with their age. The worker and the gRPC server can
+// hub's Lease, store the observer's state, the bills and the positions of groups, and read the state with its age. The worker and the gRPC server can
 // read the UID of the cluster.
 func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	as := func(account string) kubernetes.Interface {
@@ -53,6 +53,18 @@ func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 			return err
 		})
 	}
+	positions := observer.ConfigMap{Client: as(account), Name: observer.Name(hub), Key: observer.PositionsKey}
+	edit := func(was []byte) []byte { return append(was, 'x') }
+	require.NoError(t, positions.Change(t.Context(), edit))
+	require.NoError(t, memory.Save(t.Context(), []byte("three")))
+	require.NoError(t, positions.Change(t.Context(), edit))
+	document, age, err = memory.Load(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "three", string(document))
+	require.GreaterOrEqual(t, age, time.Duration(0))
+	document, err = positions.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "xx", string(document), "the observer's save keeps the positions")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	led := false

@@ -105,17 +105,19 @@ var needsOfLease = map[string][]right{"leaderelection": {
 // the hub's bills.
 var hubName, costsName = observer.Name("default"), observer.CostsName("default")
 
-// needsOfHub contains the rights for the ConfigMaps in which the observer stores its state and the bills. The row
-// Load contains only the rights for the state, because the bills are read with Read.
+// needsOfHub contains the rights for the ConfigMaps in which the observer stores its state and the bills, and the groups
+// store their positions.
 var needsOfHub = map[string][]right{
 	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
 		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
 		{where: "hub", verb: "get", resource: "/configmaps", name: costsName},
 	},
-	"configmap.go Load maps.Get":    {{where: "hub", verb: "get", resource: "/configmaps", name: hubName}},
-	"configmap.go Load maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
-	"configmap.go Save maps.Create": on("hub", "create", "/configmaps"),
-	"configmap.go Save maps.Update": {
+	"configmap.go edit maps.Get": {
+		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
+		{where: "hub", verb: "get", resource: "/configmaps", name: costsName},
+	},
+	"configmap.go edit maps.Create": on("hub", "create", "/configmaps"),
+	"configmap.go edit maps.Update": {
 		{where: "hub", verb: "update", resource: "/configmaps", name: hubName},
 		{where: "hub", verb: "update", resource: "/configmaps", name: costsName},
 	},

@@ -241,7 +241,8 @@ func (s *scene) workUnchecked(change ...func(*worker.Options)) {
 	require.NoError(s.t, err)
 	if o.Hub = s.hub; s.hub != "" {
 		s.observer = &observer.Observer{Memory: observer.File(s.world.Path() + ".observer"),
-			Costs: observer.File(s.world.Path() + ".costs")}
+			Costs:     observer.File(s.world.Path() + ".costs"),
+			Positions: observer.File(s.world.Path() + ".positions")}
 		o.Lead, o.Observer = s.world.Lead, s.observer
 		o.Cluster, err = s.world.UID()
 		require.NoError(s.t, err)

@@ -138,8 +138,7 @@ func TestRecoveredGroupStopsScaleOutOfReleasedInstance(t *testing.T) {
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
 	// The slice does not contain the booking, so two rounds in a row must find that the group does not know the
-	// instance. If the new group has started in the second of the booking, its epoch equals the epoch in the
-	// instance's name. The group then first begins a new epoch, because it has not assigned this name itself.
+	// instance.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
 		s.observe()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {

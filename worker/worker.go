@@ -113,7 +113,7 @@ func (o Options) records() activities.Records {
 	if o.Observer == nil || o.Observer.Memory == nil {
 		return nil
 	}
-	return &observer.Records{Memory: o.Observer.Memory, Costs: o.Observer.Costs}
+	return &observer.Records{Memory: o.Observer.Memory, Costs: o.Observer.Costs, Positions: o.Observer.Positions}
 }
 
 // slots returns the number of nodes and peerings that the worker creates concurrently.

@@ -191,6 +191,9 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	case fleet.CommandStandby:
 		t.Standby = g.ledger.StandbyQuestion()
 		return t, t.Standby != nil
+	case fleet.CommandSave:
+		at := g.ledger.Position()
+		t.Save = &at
 	case fleet.CommandRecover, fleet.CommandHold:
 	case fleet.CommandAnswer, fleet.CommandPeering, fleet.CommandUnpeering, fleet.CommandCancel,
 		fleet.CommandRefusal:

@@ -85,7 +85,7 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 			t.After = inHub(p.ctx, UnpeeringID(p.provider.ID))
 		}
 	case fleet.CommandStart, fleet.CommandUndo, fleet.CommandOrder, fleet.CommandDescribe, fleet.CommandInspect,
-		fleet.CommandHold, fleet.CommandStandby:
+		fleet.CommandHold, fleet.CommandStandby, fleet.CommandSave:
 		return t, false
 	}
 	return t, true

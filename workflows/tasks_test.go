@@ -43,7 +43,7 @@ func TestProviderCommandsBecomeTasks(t *testing.T) {
 		// Recovery waits for a running removal of the peering, except when the provider itself started the removal.
 		fleet.CommandRecover: {After: cancelled},
 		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandDescribe: nil,
-		fleet.CommandInspect: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
+		fleet.CommandInspect: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil, fleet.CommandSave: nil,
 	} {
 		within(t, "edge/provider/milan", func(ctx workflow.Context) {
 			p := &providerRun{ctx: ctx, provider: provider.New("milan", workflow.Now(ctx))}
@@ -125,6 +125,7 @@ func TestGroupCommandsBecomeTasks(t *testing.T) {
 			Undo: &fleet.UndoInput{Attempt: at}, Summary: "undo lca-a-t0-1-2 on milan", Again: true, Trace: "trace",
 			Attributes: map[string]string{
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
+		fleet.CommandSave: {Save: &fleet.Position{Epoch: ledger.Epoch}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},
 		fleet.CommandStart:   nil, // the command belongs to an earlier driver of the instance
 		fleet.CommandStandby: nil, // the group keeps no standbys

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // to change Temporal's file
@@ -51,10 +49,6 @@ type moment struct {
 	next, later int
 }
 
-// saved is the time after which the observer has saved each group's position. A backup that is restored earlier may
-// resume a scale-out whose instance was released in between (docs/operations.md): nothing has recorded the release yet.
-const saved = 75 * time.Second
-
 func (m moment) run(s *stack, restarted bool) {
 	s.rest(m.first, nil)
 	first := s.nodes()
@@ -70,8 +64,6 @@ func (m moment) run(s *stack, restarted bool) {
 	}
 	kept := s.nodes()
 	require.Len(s.t, kept, m.later)
-	s.during(saved, kept)
-
 	s.temporal.Kill()
 	if restarted {
 		s.killAll()
@@ -138,10 +130,9 @@ func visibilityLost(s *stack) {
 	s.startTemporal()
 	s.startAll()
 	s.rest(3, kept)
-	out, err := exec.CommandContext(s.t.Context(), s.binary, "status", "--temporal-address", s.address).CombinedOutput()
-	require.NoError(s.t, err, "%s", out)
+	out := s.run("status")
 	for id := range kept {
-		require.Contains(s.t, string(out), id[len("liqo://std/"):])
+		require.Contains(s.t, out, id[len("liqo://std/"):])
 	}
 	s.dies("milan", 3)
 }

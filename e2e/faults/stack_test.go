@@ -201,7 +201,7 @@ func (s *stack) slices() int {
 // TestFaults runs each part on a hub of its own.
 func TestFaults(t *testing.T) {
 	binary := proc.Build(t, proc.Root())
-	for _, part := range slices.Concat(restores, leaders, others) {
+	for _, part := range slices.Concat(restores, leaders, others, limits) {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel() // the parts mostly wait
 			part.run(newStack(t, binary))

@@ -50,6 +50,7 @@ const (
 	CommandHold      CommandKind = "hold"      // send a provider a request for a standby's hold
 	CommandStandby   CommandKind = "standby"   // rank the providers to keep peered
 	CommandRefusal   CommandKind = "refusal"   // read whether a provider still refuses us
+	CommandSave      CommandKind = "save"      // save the group's position outside of Temporal
 )
 
 // Result reports the outcome of a Command. An entity that receives no result executes the command again.
@@ -136,7 +137,7 @@ func (c *Commands) Ended(r Result, now time.Time) *Command {
 	case n < 0:
 		return nil
 	case r.Outcome == OutcomeFailed && c.Open[n].Kind != CommandRefusal: // a refusal check is repeated anyway
-		c.Open[n].NotBefore = now.Add(retryAfter)
+		c.Open[n].NotBefore = now.Add(c.Open[n].Kind.retryAfter())
 		return nil
 	}
 	cmd := c.Open[n]
@@ -152,8 +153,14 @@ func (c *Commands) Has(kinds ...CommandKind) bool {
 // Drop removes every command that match accepts.
 func (c *Commands) Drop(match func(Command) bool) { c.Open = slices.DeleteFunc(c.Open, match) }
 
-// retryAfter is the pause before a failed command is executed again.
-const retryAfter = 2 * time.Second
+// retryAfter returns the pause before a failed command of this kind is executed again. A position is saved again after a
+// longer pause: while the consumer's API server does not answer, each try would be a billed action.
+func (k CommandKind) retryAfter() time.Duration {
+	if k == CommandSave {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
+}
 
 // Due returns the time at which the first delayed command may run; zero when no command is delayed.
 func (c *Commands) Due(now time.Time) time.Time {

@@ -112,12 +112,11 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	}
 }
 
-// showsRevert reports whether the object's name is newer than all names that this ledger has assigned.
+// showsRevert reports whether the object's name is newer than all names that this ledger has assigned. A name with the
+// time of the epoch itself is older: the group's previous workflow assigned it, see booking.
 func (l *Ledger) showsRevert(f Found) bool {
 	booked, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
-	newest := l.newest()
-	ofEpoch := booked == newest || EpochBefore(l.Epoch, booked)
-	return ok && (ofEpoch && seq > l.NextSeq || EpochBefore(newest, booked))
+	return ok && (EpochBefore(l.Epoch, booked) && seq > l.NextSeq || EpochBefore(l.newest(), booked))
 }
 
 // isBooked reports whether the attempt belongs to its instance. While a scale-out of the instance runs, an attempt

@@ -204,7 +204,9 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 			return nil, false
 		}
 		return j.end(fleet.Refused)
+	case o == nil && !j.booked(x):
 	case o == nil:
+		x.checkReleased(j.at)
 		x.note("%s is made on %s", j.at.ObjectName(), c.id)
 		x.objects = append(x.objects, &object{Found: fleet.Found{Attempt: j.at, Booking: &j.booking, Slice: true},
 			granted: c.id})
@@ -220,6 +222,63 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 		return j.finish(x, o)
 	}
 	return nil, false
+}
+
+// booked reports whether the instance's group confirms the instance. Otherwise it sends the view to the group, which
+// answers with a stop. It models the first action of the activity Join.
+func (j *join) booked(x *explorer) bool {
+	r := x.runs["nodegroup/"+j.at.Group]
+	if r == nil || r.status != running || r.memo == nil {
+		return false
+	}
+	s := r.memo.(fleet.Snapshot)
+	if s.Position().Behind(x.positions[j.at.Group]) {
+		return false
+	}
+	if slices.ContainsFunc(s.Instances, func(row fleet.InstanceView) bool {
+		return row.Name == j.at.Instance && row.State != fleet.StateDeleting &&
+			(row.Phase == fleet.Pending || row.Phase.Growing())
+	}) {
+		return true
+	}
+	v := j.view
+	v.Sequence--
+	x.signal("nodegroup/"+j.at.Group, []fleet.View{v})
+	return false
+}
+
+// savePosition stores a group's position outside of Temporal, unless the position there is newer.
+func (x *explorer) savePosition(c *command) {
+	if !c.position.Behind(x.positions[c.group]) {
+		x.positions[c.group] = c.position
+	}
+}
+
+// checkReleased checks that no object of a released instance is made whose id was on a Node (invariant I2). It makes an
+// exception for a restored group that was terminated or reset before anyone told it about the restore: it does not know
+// that it lacks a release.
+func (x *explorer) checkReleased(at fleet.Attempt) {
+	l, epoch := x.group(at.Group), x.forgotten[at.Instance]
+	untold := l != nil && l.Reverted == "" && fleet.EpochBefore(epoch, l.Epoch)
+	if epoch != "" && x.carried[at.Instance] && !untold {
+		x.violates("the id of %s, which was released, comes back as %s", at.Instance, at.ObjectName())
+	}
+}
+
+// forget records the instances that a group has released, when Temporal is restored from an old copy. It skips a group
+// that is still saving its position.
+func (x *explorer) forget(l *fleet.Ledger) {
+	if l == nil || l.Commands.Has(fleet.CommandSave) {
+		return
+	}
+	for _, e := range l.Entries {
+		if e.Leaving {
+			x.forgotten[e.Name] = l.Epoch
+		}
+	}
+	for _, was := range l.Released {
+		x.forgotten[was.Name] = l.Epoch
+	}
 }
 
 // finish marks and stamps the Node, unless another attempt of the instance is marked or stamped. This is a rule of
@@ -247,6 +306,7 @@ func (j *join) finish(x *explorer, o *object) (any, bool) {
 
 func (x *explorer) stamp(o *object) {
 	o.Stamped = true
+	x.carried[o.Attempt.Instance] = true
 	for _, other := range x.objects {
 		if other != o && other.Attempt.Instance == o.Attempt.Instance && other.Stamped {
 			x.violates("providerID of %s is on two Nodes", o.Attempt.Instance)

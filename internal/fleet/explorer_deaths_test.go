@@ -201,21 +201,59 @@ func (x *explorer) reset() {
 	}
 }
 
-// goBack replaces all workflows by an old copy, as the restore of a database does. The latest bookings are lost.
-func (x *explorer) goBack() {
-	if x.saved != nil && x.chance(50) {
+// backUp copies all workflows. In half of the copies scale-outs have just begun.
+func (x *explorer) backUp() {
+	if x.chance(50) {
 		for _, s := range x.servers {
 			x.resize(s, fleet.Grow, 1)
 		}
-		x.note("restore")
-		x.count("restored")
-		x.restore(x.saved)
-		x.saved = nil
-		for _, s := range x.servers {
-			if x.chance(50) { // the server restarted and lost its data
-				s.picture = fleet.Snapshot{}
-				x.resize(s, fleet.Grow, 1)
-			}
+		for range 20 {
+			x.step()
 		}
 	}
+	x.saved = x.copy()
+}
+
+// goBack replaces all workflows by an old copy, as the restore of a database does. The latest bookings or releases are
+// lost.
+func (x *explorer) goBack() {
+	saved := x.saved
+	if saved == nil || x.chance(50) {
+		return
+	}
+	x.saved = nil
+	releases := x.chance(50)
+	for _, s := range x.servers {
+		if releases {
+			x.release(s, x.finishedSince(saved, s))
+		} else {
+			x.resize(s, fleet.Grow, 1)
+		}
+	}
+	for n := 0; releases && n < 30; n++ { // the groups save the releases, and drivers remove the nodes
+		x.step()
+	}
+	x.note("restore")
+	x.count("restored")
+	x.restore(saved)
+	for _, s := range x.servers {
+		if x.chance(50) { // the server restarted and lost its data
+			s.picture = fleet.Snapshot{}
+			x.resize(s, fleet.Grow, 1)
+		}
+	}
+}
+
+// finishedSince returns the instances that are Ready and whose scale-outs ran at the time of the old copy.
+func (x *explorer) finishedSince(old *temporal, s *server) (names []string) {
+	was, l := old.runs["nodegroup/"+s.spec.ID], x.group(s.spec.ID)
+	if was == nil || l == nil {
+		return nil
+	}
+	for _, e := range was.actor.(*group).l.Entries {
+		if now := l.Find(e.Name); e.Phase.Growing() && now != nil && now.Phase == fleet.Ready {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }

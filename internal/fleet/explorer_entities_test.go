@@ -149,6 +149,8 @@ func (g *group) execute(x *explorer, r *run, cmd fleet.Command) {
 			return
 		}
 		c.standby = copyOf(x, *q)
+	case fleet.CommandSave:
+		c.position = g.l.Position()
 	}
 	g.inFlight[cmd.ID] = true
 	x.note("%s: command %s %s%s %s", r.id, cmd.Kind, cmd.Driver, orderText(cmd), cmd.Instance+attemptText(cmd))
@@ -258,6 +260,7 @@ type command struct {
 	drivers, instances []string
 	statuses           []fleet.DriverStatus
 	standby            fleet.StandbyQuestion
+	position           fleet.Position
 }
 
 func (c *command) pass(x *explorer, a *act) (any, bool) {
@@ -301,6 +304,8 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 		}
 	case fleet.CommandStandby:
 		r.Standby = x.rankStandby(c.standby)
+	case fleet.CommandSave:
+		x.savePosition(c)
 	case fleet.CommandRecover:
 		c.recover(x, &r)
 	case fleet.CommandRefusal:

@@ -236,6 +236,9 @@ func (t *temporal) copy() *temporal {
 // worker.
 func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
+	for _, s := range x.servers {
+		x.forget(x.group(s.spec.ID))
+	}
 	x.temporal = *old.copy()
 	x.serial = serial + 1
 	clear(x.over)

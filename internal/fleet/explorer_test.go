@@ -85,6 +85,10 @@ type explorer struct {
 	servers  []*server
 	round    roundUnderWay
 
+	positions map[string]fleet.Position // by group: the position that it saved outside of Temporal
+	forgotten map[string]string         // by instance that was released before a restore: its group's epoch
+	carried   map[string]bool           // the instances whose id was on a Node
+
 	names, released, harmed, excused, operations map[string]bool
 	calledOff                                    map[string]bool // holds that a cancelled choice requested
 	over                                         map[string]over // by name: when the group released the instance
@@ -128,7 +132,8 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 		temporal: temporal{runs: map[string]*run{}},
 		names:    map[string]bool{}, released: map[string]bool{}, harmed: map[string]bool{}, excused: map[string]bool{},
 		operations: map[string]bool{}, undone: map[string]int{}, calledOff: map[string]bool{},
-		over: map[string]over{},
+		over: map[string]over{}, positions: map[string]fleet.Position{}, forgotten: map[string]string{},
+		carried: map[string]bool{},
 	}
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
@@ -155,7 +160,7 @@ func (x *explorer) explore() {
 	for n := 0; n < worldSteps && !x.Failed(); n++ {
 		x.step()
 		if n%100 == 50 && x.mode >= modeRestore && x.chance(60) {
-			x.saved = x.copy()
+			x.backUp()
 		}
 	}
 	x.rest()
@@ -307,6 +312,9 @@ func (x *explorer) compareBooked() {
 	for _, g := range c.groups {
 		d := comparison.GroupDiffers(g, found)
 		d.Round, d.Epoch, d.Revision = c.id, g.Epoch, g.Revision
+		if saved := x.positions[g.Group]; g.Position().Behind(saved) {
+			d.Seen = saved
+		}
 		x.signal("nodegroup/"+g.Group, d)
 	}
 	for _, p := range c.providers {
@@ -337,7 +345,7 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 3 && x.mode >= modePeople { // in the other modes no operator is needed (invariant I12)
+		if resume < 10 && x.mode >= modePeople { // in the other modes no operator is needed (invariant I12)
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {

@@ -25,6 +25,8 @@ type Ledger struct {
 	// LastBooked is the booking time that the newest instance name contains, see InstanceName; empty before the
 	// epoch's first name.
 	LastBooked string `json:"lastBooked,omitempty"`
+	// Releases counts the instances that callers have released in this epoch, see Position.
+	Releases int `json:"releases,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
 	Starts int `json:"starts,omitempty"`
 	// Revision increases with each published change.
@@ -321,8 +323,7 @@ func (l *Ledger) restart(seen string, now time.Time) {
 	fresh.Inherits, fresh.Reverted = l.Inherits, l.Reverted
 	fresh.Choices = l.Choices
 	fresh.Cost, fresh.CostDays, fresh.CostFrom = l.Cost, l.CostDays, l.CostFrom
-	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision,
-		Booked: l.NextSeq}}
+	fresh.Gap = &Gap{Since: l.Cost.At, Position: l.Position()}
 	fresh.Cost.Run(nil)                              // closeGap later counts the nodes that exist
 	fresh.Commands = Commands{Last: l.Commands.Last} // results of old commands must not match new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})

@@ -154,8 +154,12 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 		l.configure(*r.Spec, r.Notice)
 		return nil
 	}
+	released := l.Releases
 	bookings[verb].book(l, r, now)
 	l.Ops.Add(r.Operation.ID)
+	if l.Releases > released {
+		l.savePosition()
+	}
 	return nil
 }
 
@@ -185,7 +189,12 @@ func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[i
 // Behind reports whether a caller has seen a newer position of this group than the ledger has. If so, the group's
 // history was reverted.
 func (l *Ledger) Behind(seen Position) bool {
-	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}.Behind(seen)
+	return l.Position().Behind(seen)
+}
+
+// Position returns the present position of the group's history.
+func (l *Ledger) Position() Position {
+	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq, Released: l.Releases}
 }
 
 // admit reports whether the operation has run before. It returns a *Refusal when the operation's caller has given up,
@@ -257,12 +266,16 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-// booking returns the booking time for an instance name that is assigned now.
+// booking returns the booking time for an instance name that is assigned now. It is later than the epoch, because the
+// group's previous workflow may have assigned names in the second in which the epoch began. It is never earlier than
+// the booking time of another name, because the clocks of Temporal's servers differ.
 func (l *Ledger) booking(now time.Time) string {
-	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
+	if at := NewEpoch(now); EpochBefore(l.newest(), at) {
 		l.LastBooked = at
+	} else if l.LastBooked == "" {
+		l.LastBooked = nextEpoch(l.Epoch)
 	}
-	return l.newest()
+	return l.LastBooked
 }
 
 func (l *Ledger) checkShrink(r Request, _ time.Time) error {
@@ -288,11 +301,22 @@ func (l *Ledger) shrink(r Request, _ time.Time) {
 func (e *Entry) cancellable() bool { return e.Counts() && !e.Registered && e.Phase != Ready }
 
 func (l *Ledger) releaseEntry(e *Entry, trace string) {
+	if !e.Leaving {
+		l.Releases++
+	}
 	if !e.Leaving || e.Stuck != "" {
 		e.MarkDeleted()
 		e.Trace = trace
 		l.changed(e)
 	}
+}
+
+// savePosition adds a command that saves the group's position outside of Temporal. If a backup of Temporal is restored
+// that lacks the release of an instance, the saved position shows it, and the instance's id is not used again (I2). The
+// group has at most one such command, because each saves the position that the group has at that time.
+func (l *Ledger) savePosition() {
+	l.Commands.Drop(func(c Command) bool { return c.Kind == CommandSave })
+	l.Commands.Add(Command{Kind: CommandSave})
 }
 
 func (l *Ledger) checkRelease(r Request, _ time.Time) error {

@@ -27,7 +27,8 @@ func (l *Ledger) applyResult(r Result, now time.Time) {
 		l.applyInspection(cmd.Instances, r.Found, r.Empty, now)
 	case CommandStandby:
 		l.applyRanking(r.Standby, now)
-	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandRefusal, CommandHold:
+	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandRefusal, CommandHold,
+		CommandSave:
 	}
 }
 

@@ -137,3 +137,85 @@ func TestRestoredGroupAdoptsAllInOneRound(t *testing.T) {
 	}
 	require.Equal(t, 5, undos)
 }
+
+// A release adds one command that saves the group's position. A second release of the same instance adds nothing. A
+// release while a command is open replaces the command, because the position has changed.
+func TestReleaseSavesThePosition(t *testing.T) {
+	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	l, settle := aheadLedger(t, now)
+	now = now.Add(time.Minute)
+	ops := 0
+	operate := func(verb fleet.Verb, r fleet.Request) {
+		ops++
+		r.Operation = fleet.Operation{ID: strconv.Itoa(ops), GiveUpAt: now.Add(time.Minute)}
+		require.NoError(t, l.Operate(verb, r, now))
+	}
+	saves := func() (ids []int64) {
+		for _, c := range l.Commands.Open {
+			if c.Kind == fleet.CommandSave {
+				ids = append(ids, c.ID)
+			}
+		}
+		return ids
+	}
+	operate(fleet.Grow, fleet.Request{Delta: 3})
+	settle(now)
+	require.Empty(t, saves())
+	names := []string{l.Entries[0].Name, l.Entries[1].Name}
+	operate(fleet.Release, fleet.Request{Names: names[:1]})
+	first := saves()
+	require.Len(t, first, 1)
+	require.Equal(t, 1, l.Position().Released)
+	operate(fleet.Release, fleet.Request{Names: names[:1]})
+	require.Equal(t, first, saves())
+	operate(fleet.Release, fleet.Request{Names: names})
+	require.Len(t, saves(), 1)
+	require.NotEqual(t, first, saves())
+	operate(fleet.Shrink, fleet.Request{Delta: 1})
+	require.Equal(t, 3, l.Position().Released)
+	require.Equal(t, l.Position(), l.Snapshot(now).Position())
+	require.Equal(t, l.Position(), l.Receipt(now).Position)
+
+	failed := fleet.Result{ID: saves()[0], Outcome: fleet.OutcomeFailed}
+	l.Step(fleet.GroupInput{Result: &failed}, now)
+	require.Equal(t, now.Add(30*time.Second), l.Commands.Find(failed.ID).NotBefore)
+	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: failed.ID, Outcome: fleet.OutcomeDone}}, now)
+	require.Empty(t, saves())
+}
+
+// A restored group lacks a release. It stays behind the saved position when its revision has become higher than the
+// saved revision.
+func TestLackingReleaseShowsARevertAtAnyRevision(t *testing.T) {
+	saved := fleet.Position{Epoch: "t1", Revision: 20, Booked: 5, Released: 3}
+	restored := fleet.Position{Epoch: "t1", Revision: 25, Booked: 5, Released: 2}
+	require.True(t, restored.Behind(saved))
+	restored.Released = 3
+	require.False(t, restored.Behind(saved))
+	require.False(t, fleet.Position{Epoch: "t2"}.Behind(saved), "a later epoch counts from zero")
+}
+
+// A group was terminated in the second in which it had assigned a name, and starts again in the same second. The name
+// contains the time of the new epoch, but shows no revert of the new group's history. The new group assigns its names
+// from the next second on, also when its clock is behind its epoch.
+func TestNameOfTheEpochsFirstSecondShowsNoRevert(t *testing.T) {
+	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	l, _ := aheadLedger(t, now)
+	epoch := l.Epoch
+	require.Equal(t, fleet.NewEpoch(now), epoch)
+	at := fleet.Attempt{Group: "standard", Instance: fleet.InstanceName("standard", epoch, 1), Number: 1,
+		Provider: fleet.Provider{ID: "milan"}}
+	round := func(number int64, at fleet.Attempt) {
+		l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: number},
+			Epoch: l.Epoch, Revision: l.Revision, Found: fleet.Founds{{Attempt: at, Slice: true}}}}, now)
+	}
+	round(1, at)
+	require.Equal(t, epoch, l.Epoch)
+	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 1,
+		Operation: fleet.Operation{ID: "1", GiveUpAt: now.Add(time.Minute)}}, now.Add(-time.Minute)))
+	booked, _, ok := fleet.ParseInstanceName("standard", l.Entries[0].Name)
+	require.True(t, ok)
+	require.True(t, fleet.EpochBefore(epoch, booked), "%s is not later than %s", booked, epoch)
+	at.Instance = fleet.InstanceName("standard", booked, 2)
+	round(2, at)
+	require.NotEqual(t, epoch, l.Epoch, "this group has not assigned the name")
+}

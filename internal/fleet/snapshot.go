@@ -27,8 +27,10 @@ type Snapshot struct {
 	// Spec is the present spec; nil until the group is configured.
 	Spec *GroupSpec `json:"spec,omitempty"`
 	// Booked is the number of instances that were ever booked in this epoch.
-	Booked int  `json:"booked,omitempty"`
-	Paused bool `json:"paused,omitempty"`
+	Booked int `json:"booked,omitempty"`
+	// Released is the number of instances that the group's callers have released in this epoch.
+	Released int  `json:"released,omitempty"`
+	Paused   bool `json:"paused,omitempty"`
 	// Recovering reports that the group is listing the existing objects. It refuses operations during this time.
 	Recovering bool           `json:"recovering,omitempty"`
 	Instances  []InstanceView `json:"instances,omitempty"` // in the order of their booking
@@ -111,6 +113,9 @@ type Position struct {
 	// Booked is the number of names that the epoch had assigned. It shows that a history was reverted even if the
 	// revision has reached the earlier value again.
 	Booked int `json:"booked,omitempty"`
+	// Released is the number of instances that the group's callers had released in the epoch. A restored backup that
+	// lacks a release shows it even if it has reached the earlier revision again.
+	Released int `json:"released,omitempty"`
 }
 
 // GroupRecord is the observer's saved record of a group, which outlives the group's history.
@@ -132,7 +137,7 @@ type Receipt struct {
 
 // Position returns the position of the snapshot in the group's history.
 func (s Snapshot) Position() Position {
-	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
+	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked, Released: s.Released}
 }
 
 // Newer reports whether s may replace old: s has a later epoch, or a later revision in the same epoch.
@@ -145,21 +150,21 @@ func (p Position) Before(o Position) bool {
 
 // Behind reports whether p is behind the position that a caller has seen of the same group. If it is, the group's
 // history was reverted. After a revert the revision may have caught up; then the number of names that the epoch has
-// assigned is still smaller.
+// assigned, or of the instances that it has released, is still smaller.
 func (p Position) Behind(seen Position) bool {
-	return p.Before(seen) || seen.Epoch == p.Epoch && seen.Booked > p.Booked
+	return p.Before(seen) || seen.Epoch == p.Epoch && (seen.Booked > p.Booked || seen.Released > p.Released)
 }
 
 // Receipt returns the result of the operation that has just run.
 func (l *Ledger) Receipt(now time.Time) Receipt {
-	return Receipt{Position: Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}, At: now}
+	return Receipt{Position: l.Position(), At: now}
 }
 
 // Snapshot returns the state that the group publishes.
 func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Term: l.Round.Last.Term, Target: l.Target(), Paused: l.Paused,
-		Spec: l.Spec, Booked: l.NextSeq, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
+		Spec: l.Spec, Booked: l.NextSeq, Released: l.Releases, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
 		Cost: l.cost(), Recovering: l.Recovering, At: now,
 	}
 	if l.Spec != nil {

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/filelock"
 )
 
-// File implements Memory with a file on this machine, for a hub whose processes all run here. Its value is the file's
+// File implements Memory and Shared with a file on this machine, for a hub whose processes all run here. Its value is the file's
 // path.
 type File string
 
@@ -39,4 +41,21 @@ func (f File) Save(_ context.Context, document []byte) error {
 		return err
 	}
 	return os.Rename(temporary, string(f))
+}
+
+// lockEvery is the interval at which Change tries to lock the file.
+const lockEvery = 5 * time.Millisecond
+
+// Change implements Shared. A lock on a second file excludes other processes.
+func (f File) Change(ctx context.Context, edit func([]byte) []byte) error {
+	lock, err := filelock.Lock(ctx, string(f)+".lock", lockEvery)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	document, err := f.Read(ctx)
+	if err != nil {
+		return err
+	}
+	return f.Save(ctx, edit(document))
 }

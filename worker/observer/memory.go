@@ -52,9 +52,10 @@ type state struct {
 	// differences between the other times and At, because the clocks may differ.
 	At time.Time `json:"at,omitzero"`
 
-	first    bool // this leader has not read the entities yet
-	complete int  // the number of this leader's complete rounds
-	soon     bool // the next round must start after soonAfter
+	first     bool      // this leader has not read the entities yet
+	complete  int       // the number of this leader's complete rounds
+	soon      bool      // the next round must start after soonAfter
+	positions positions // the positions that groups have saved; only in the state that Records reads
 }
 
 // restore returns the state of a new leader: the saved state, without evidence that is too old. It converts the saved

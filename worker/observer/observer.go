@@ -89,6 +89,8 @@ type Observer struct {
 	// saves no bills.
 	Costs    Memory
 	Accounts Accounts
+	// Positions is the document with the positions that groups have saved. nil means that groups save none.
+	Positions Shared
 	// Conditions, if any, receives the conditions of the providers.
 	Conditions *activities.Conditions
 	// Pods, if any, receives the pods that are bound to a virtual node and do not run.

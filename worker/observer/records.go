@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
@@ -64,19 +66,29 @@ type Records struct {
 	Memory Memory
 	// Costs is the Memory with the groups' bills. nil means that no bills are saved.
 	Costs Memory
+	// Positions is the document with the positions that groups have saved. nil means that groups save none.
+	Positions Shared
 
 	mu    sync.Mutex
 	saved state
 	err   error
 	read  time.Time
+
+	start   sync.Once
+	saving  *semaphore.Weighted // one call of Save writes at a time
+	turn    sync.Mutex          // protects waiting
+	waiting positions           // the positions that no call of Save has stored yet
 }
 
-// Group returns the record of a group; known is false when no round has saved a record. It reads the document at most
-// once a second and otherwise returns the result of the last read, also if this is an error. It blocks for at most two
-// seconds.
+// Group returns the record of a group with its newest saved position; known is false when no round has saved a record.
+// It reads the documents at most once a second and otherwise returns the result of the last read, also if this is an
+// error. It blocks for at most two seconds.
 func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
 	s, err := r.state(ctx)
 	one, known := s.Records[name]
+	if at := s.positions[name]; one.Position.Behind(at) && !at.Behind(one.Position) {
+		one.Position = at
+	}
 	return one.GroupRecord, known, err
 }
 
@@ -119,6 +131,9 @@ func (r *Records) state(ctx context.Context) (state, error) {
 	r.saved, r.err = state{}, nil
 	if err == nil && len(document) > 0 {
 		err = json.Unmarshal(document, &r.saved)
+	}
+	if err == nil {
+		r.saved.positions, err = positionsOf(bounded, r.Positions)
 	}
 	if err != nil {
 		r.saved, r.err = state{}, fmt.Errorf("read the records of the observer: %w", err)

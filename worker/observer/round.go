@@ -44,6 +44,12 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	if err != nil {
 		o.Logger.Info("cannot read the offers; the round continues without them", "error", err)
 	}
+	saved, err := positionsOf(ctx, o.Positions) // before the groups, so that no position is newer than its group
+	if err != nil {
+		o.Logger.Warn("cannot read the positions that the node groups have saved; the round continues without them", "error",
+			err)
+	}
+	s.include(saved, time.Now())
 	b := o.read(ctx, &s, offers)
 	o.mirror(b)
 	if o.progress.read(b); paused { // the publisher of the market uses this data also during a pause

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Options contains the settings of New. The zero value is ready for use.
@@ -56,7 +57,7 @@ func (b *Backend) drive(
 	w := &waiting{stage: first, message: "not begun"}
 	for {
 		if ctx.Err() != nil {
-			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
+			return &backend.StageError{Stage: w.stage, Message: w.message, Err: wait.Err(ctx)}
 		}
 		var next *waiting
 		var stepErr error
@@ -68,7 +69,7 @@ func (b *Backend) drive(
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
+			return &backend.StageError{Stage: w.stage, Message: w.message, Err: wait.Err(ctx)}
 		case err != nil:
 			return err
 		case stepErr != nil || next == nil:

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/filelock"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
@@ -17,7 +18,7 @@ const leadEvery = 200 * time.Millisecond
 // Lead simulates a Lease of a real cluster.
 func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
-		f, err := flock(ctx, w.path+".lead", leadEvery)
+		f, err := filelock.Lock(ctx, w.path+".lead", leadEvery)
 		if err != nil {
 			if ctx.Err() == nil {
 				slog.WarnContext(ctx, "the lead of the simulated world cannot be taken; trying again", "error", err)

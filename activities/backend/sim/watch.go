@@ -22,7 +22,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 		news, version, err := b.news(ctx, last, reported, gap)
 		switch {
 		case ctx.Err() != nil:
-			return contextError(ctx)
+			return wait.Err(ctx)
 		case err != nil:
 			gap = true
 		default:
@@ -32,7 +32,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 			handle(f)
 		}
 		if !wait.For(ctx, b.opts.Poll) {
-			return contextError(ctx)
+			return wait.Err(ctx)
 		}
 	}
 }

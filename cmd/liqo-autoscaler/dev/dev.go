@@ -198,7 +198,7 @@ func serveDev(
 	}
 	transport := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
 	seen.ObserveServer(server, &transport)
-	seen.Rounds.Memory, seen.Rounds.Costs = p.cluster.Memory, p.cluster.Costs
+	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Positions = p.cluster.Memory, p.cluster.Costs, p.cluster.Positions
 	polls, waits := seen.ObserveWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.Serve(run) })

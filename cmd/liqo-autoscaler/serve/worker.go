@@ -139,7 +139,8 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	defer t.Close()
-	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Every = cluster.Memory, cluster.Costs, f.observeEvery
+	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Positions = cluster.Memory, cluster.Costs, cluster.Positions
+	seen.Rounds.Every = f.observeEvery
 	seen.Rounds.Mirror = shows
 	polls, waits := seen.ObserveWorker(t)
 	f.bundled.ReadyWhileItStores(seen, t, temporal.Namespace)

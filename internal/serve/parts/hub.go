@@ -32,6 +32,8 @@ type Consumer struct {
 	Memory observer.Memory
 	// Costs stores the bills of the groups.
 	Costs observer.Memory
+	// Positions stores the positions of the groups that have just released instances.
+	Positions observer.Shared
 }
 
 // uidBound limits the duration of one read of the cluster's UID.
@@ -58,7 +60,8 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 	name := observer.Name(hub.Name())
 	ahead := func(d time.Duration) { clocks.Set(metrics.ClockOfAPIServer, d) }
 	return Consumer{Memory: observer.ConfigMap{Client: client, Name: name, Ahead: ahead},
-		Costs: observer.ConfigMap{Client: client, Name: observer.CostsName(hub.Name())},
+		Costs:     observer.ConfigMap{Client: client, Name: observer.CostsName(hub.Name())},
+		Positions: observer.ConfigMap{Client: client, Name: name, Key: observer.PositionsKey},
 		Lead: func(ctx context.Context, work func(context.Context)) {
 			leader.Run(ctx, client, observer.Namespace, name, log, work)
 		},
@@ -85,8 +88,9 @@ func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger
 // Simulated returns the Consumer of a simulated world. Its stores are files next to the world's file.
 func Simulated(w *sim.World, hub workflows.Hub) Consumer {
 	return Consumer{UID: func(context.Context) (string, error) { return w.UID() }, Lead: w.Lead,
-		Memory: observer.File(w.Path() + ".observer-" + hub.Name()),
-		Costs:  observer.File(w.Path() + ".costs-" + hub.Name())}
+		Memory:    observer.File(w.Path() + ".observer-" + hub.Name()),
+		Costs:     observer.File(w.Path() + ".costs-" + hub.Name()),
+		Positions: observer.File(w.Path() + ".positions-" + hub.Name())}
 }
 
 // These constants are the intervals of OwnsHub's checks.
