@@ -76,6 +76,14 @@ func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRec
 	return r, known, err
 }
 
+// savePosition saves a group's position for a later record.
+func (a *Activities) savePosition(ctx context.Context, group string, at fleet.Position) error {
+	if a.Records == nil {
+		return nil
+	}
+	return a.Records.Save(ctx, group, at)
+}
+
 // pausedBefore reports whether a group was paused when the observer last saved it. It returns nil when the observer has
 // saved nothing.
 func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {

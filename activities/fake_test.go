@@ -87,6 +87,7 @@ func (m *messages) Report(_ context.Context, provider string, r fleet.PeeringRep
 type entities struct {
 	providers []fleet.ProviderSnapshot
 	before    fleet.ProviderSnapshot
+	silent    bool // Before answers nothing
 	err       error
 	mu        sync.Mutex
 	// asked lists the providers that Provider has read, in order. last holds the snapshots that Provider has returned.
@@ -187,7 +188,11 @@ func (e *entities) Status(_ context.Context, id string) (fleet.ProviderSnapshot,
 	return e.providers[n], e.err
 }
 
-func (e *entities) Before(context.Context, string) (fleet.ProviderSnapshot, error) {
+func (e *entities) Before(ctx context.Context, _ string) (fleet.ProviderSnapshot, error) {
+	if e.silent { // Temporal limits list requests
+		<-ctx.Done()
+		return fleet.ProviderSnapshot{}, ctx.Err()
+	}
 	return e.before, e.err
 }
 

@@ -204,27 +204,35 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 	if offer := a.offerOf(ctx, id); offer != nil {
 		r.LingerSeconds, r.Unpeer = offer.LingerSeconds, offer.Unpeer
 	}
-	before, err := a.Entities.Before(ctx, id)
-	if r.Cordoned = !before.Cordoned.IsZero(); r.Cordoned || before.ID != "" {
-		return nil
-	}
-	saved, errSaved := a.cordonedBefore(ctx, id)
-	if err = errors.Join(err, errSaved); err != nil && !saved {
-		activity.GetLogger(ctx).Warn("the provider's previous state cannot be read; if the provider was cordoned, "+
-			"cordon it again",
-			"provider", id, "error", err)
-	}
-	r.Cordoned = saved
+	r.Cordoned = a.wasCordoned(ctx, id)
 	return nil
 }
 
-// catalogBound limits optional lookups in the catalog.
-const catalogBound = 2 * time.Second
+// wasCordoned reports whether the observer's record or the last state of the provider's previous workflow shows a
+// cordon. The record may be a minute old. The last state comes from Temporal's visibility store, which may not answer,
+// or may lack the newest run.
+func (a *Activities) wasCordoned(ctx context.Context, id string) bool {
+	saved, errSaved := a.cordonedBefore(ctx, id)
+	if saved {
+		return true
+	}
+	bounded, cancel := context.WithTimeout(ctx, lookupBound)
+	defer cancel()
+	before, err := a.Entities.Before(bounded, id)
+	if err = errors.Join(err, errSaved); err != nil && before.Cordoned.IsZero() {
+		activity.GetLogger(ctx).Warn("the provider's previous state cannot be read; if the provider was cordoned, "+
+			"cordon it again", "provider", id, "error", err)
+	}
+	return !before.Cordoned.IsZero()
+}
+
+// lookupBound limits optional lookups in the catalog and in Temporal's visibility store.
+const lookupBound = 2 * time.Second
 
 // offerOf returns the provider's present offer. It returns nil when the provider has no offer or the catalog cannot be
 // read.
 func (a *Activities) offerOf(ctx context.Context, id string) *fleet.Offer {
-	bounded, cancel := context.WithTimeout(ctx, catalogBound)
+	bounded, cancel := context.WithTimeout(ctx, lookupBound)
 	defer cancel()
 	offers, _, err := a.Catalog.Offers(bounded)
 	if err != nil {

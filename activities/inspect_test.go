@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -245,22 +246,32 @@ func TestOrphanedDriversAreEnded(t *testing.T) {
 	require.Equal(t, want, got.Drivers)
 }
 
-// A provider that recovers inherits the cordon of its previous workflow run. If the state of that run cannot be read,
-// the recovery continues without the cordon.
+// A provider that recovers inherits the cordon of its previous workflow run, or of the observer's record. If neither can
+// be read, the recovery continues without the cordon. A visibility store that does not answer, or lists only an older
+// run without the cordon, does not hide the record.
 func TestRecoveringProviderInheritsItsCordon(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	for name, c := range map[string]struct {
 		before *entities
+		saved  records
 		want   bool
 	}{
-		"cordoned":       {&entities{before: fleet.ProviderSnapshot{Cordoned: noon}}, true},
-		"not cordoned":   {&entities{}, false},
-		"cannot be read": {&entities{err: errors.New("no answer")}, false},
+		"cordoned":        {&entities{before: fleet.ProviderSnapshot{Cordoned: noon}}, records{}, true},
+		"not cordoned":    {&entities{}, records{}, false},
+		"cannot be read":  {&entities{err: errors.New("no answer")}, records{err: errors.New("no answer")}, false},
+		"saved":           {&entities{silent: true}, records{cordoned: []string{"milan"}}, true},
+		"nothing answers": {&entities{silent: true}, records{}, false},
+		"an older run": {&entities{before: fleet.ProviderSnapshot{ID: "milan"}},
+			records{cordoned: []string{"milan"}}, true},
+		"of another, saved": {&entities{}, records{cordoned: []string{"turin"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := inspect(t, &activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: c.before}, task)
-			require.NoError(t, err)
-			require.Equal(t, c.want, r.Cordoned)
+			synctest.Test(t, func(t *testing.T) {
+				r, err := inspect(t, &activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: c.before,
+					Records: c.saved}, task)
+				require.NoError(t, err)
+				require.Equal(t, c.want, r.Cordoned)
+			})
 		})
 	}
 }

@@ -163,8 +163,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 		}
 	case t.Hold != nil:
 		err = a.Messages.Holds(ctx, t.Provider, *t.Hold)
-	case t.Save != nil && a.Records != nil:
-		err = a.Records.Save(ctx, t.Group, *t.Save)
+	case t.Save != nil:
+		err = a.savePosition(ctx, t.Group, *t.Save)
 	case t.Cancel != "":
 		err = a.Workflows.Cancel(ctx, t.Cancel)
 	}

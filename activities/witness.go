@@ -35,7 +35,7 @@ func (w Witness) Answers(ctx context.Context, silent []string) (answers, contact
 	if err != nil {
 		return false, false, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, catalogBound)
+	bounded, cancel := context.WithTimeout(ctx, lookupBound)
 	offers, _, err := w.Catalog.Offers(bounded)
 	cancel()
 	if err != nil {

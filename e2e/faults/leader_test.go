@@ -58,16 +58,23 @@ func (s *stack) leader() int {
 func (s *stack) spread() (onGenoa map[string]string) {
 	s.t.Helper()
 	s.rest(12, nil)
-	onGenoa = s.nodes()
+	onGenoa = s.on("genoa")
+	require.Len(s.t, onGenoa, 2)
+	return onGenoa
+}
+
+// on returns the Nodes of a provider in the form of nodes.
+func (s *stack) on(provider string) map[string]string {
+	s.t.Helper()
+	all := s.nodes()
 	w, err := s.world.Snapshot()
 	require.NoError(s.t, err)
 	for _, node := range w.Consumer.Nodes {
-		if node.Labels["liqo.io/remote-cluster-id"] != "genoa" {
-			delete(onGenoa, node.Spec.ProviderID)
+		if node.Labels["liqo.io/remote-cluster-id"] != provider {
+			delete(all, node.Spec.ProviderID)
 		}
 	}
-	require.Len(s.t, onGenoa, 2)
-	return onGenoa
+	return all
 }
 
 // dies makes a provider unreachable and waits until none of n nodes is on it.
@@ -83,6 +90,7 @@ func (s *stack) replaced(provider string, n int) {
 	began := time.Now()
 	s.ca.Until(3*limit, "the dead provider's nodes are replaced", func() error {
 		s.nodes()
+		<-time.After(s.pace)
 		seen, err := s.ca.Look()
 		if err != nil {
 			return err

@@ -49,6 +49,8 @@ type stack struct {
 	workers  [2]*proc.Process
 	world    *simworld.World
 	ca       *player.Player
+	// pace is the pause before each time at which CA reads the group.
+	pace time.Duration
 	// carried maps each instance id to the UID of the Node that has carried it.
 	carried map[string]string
 }
@@ -148,6 +150,7 @@ func (s *stack) rest(n int, kept map[string]string) {
 	s.ca.Wanted = n
 	s.ca.Until(limit, fmt.Sprintf("the group is at rest with %d nodes", n), func() error {
 		s.holds(kept)
+		<-time.After(s.pace)
 		seen, err := s.ca.Look()
 		if err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Lock locks the file, and creates the file if it does not exist. It blocks until it has the lock or ctx ends, and tries
-// again after the time in the parameter every. The lock is released when the returned file is closed or the process
-// ends.
+// Lock locks the file, and creates the file if it does not exist. It blocks until it has the lock or ctx ends, and
+// tries again after the time in the parameter every. The lock is released when the returned file is closed or the
+// process ends.
 func Lock(ctx context.Context, path string, every time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -153,8 +153,8 @@ func (c *Commands) Has(kinds ...CommandKind) bool {
 // Drop removes every command that match accepts.
 func (c *Commands) Drop(match func(Command) bool) { c.Open = slices.DeleteFunc(c.Open, match) }
 
-// retryAfter returns the pause before a failed command of this kind is executed again. A position is saved again after a
-// longer pause: while the consumer's API server does not answer, each try would be a billed action.
+// retryAfter returns the pause before a failed command of this kind is executed again. A position is saved again after
+// a longer pause: while the consumer's API server does not answer, each try would be a billed action.
 func (k CommandKind) retryAfter() time.Duration {
 	if k == CommandSave {
 		return 30 * time.Second

@@ -255,12 +255,12 @@ func (x *explorer) savePosition(c *command) {
 }
 
 // checkReleased checks that no object of a released instance is made whose id was on a Node (invariant I2). It makes an
-// exception for a restored group that was terminated or reset before anyone told it about the restore: it does not know
-// that it lacks a release.
+// exception for a restored group that was terminated or reset before it received a position from before the restore: it
+// does not know that it lacks a release.
 func (x *explorer) checkReleased(at fleet.Attempt) {
 	l, epoch := x.group(at.Group), x.forgotten[at.Instance]
-	untold := l != nil && l.Reverted == "" && fleet.EpochBefore(epoch, l.Epoch)
-	if epoch != "" && x.carried[at.Instance] && !untold {
+	unaware := l != nil && l.Reverted == "" && fleet.EpochBefore(epoch, l.Epoch)
+	if epoch != "" && x.carried[at.Instance] && !unaware {
 		x.violates("the id of %s, which was released, comes back as %s", at.Instance, at.ObjectName())
 	}
 }

@@ -164,8 +164,8 @@ func (l *Ledger) Receipt(now time.Time) Receipt {
 func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Term: l.Round.Last.Term, Target: l.Target(), Paused: l.Paused,
-		Spec: l.Spec, Booked: l.NextSeq, Released: l.Releases, Standby: slices.Clone(l.Standby), Condition: l.Condition, Notice: l.Notice,
-		Cost: l.cost(), Recovering: l.Recovering, At: now,
+		Spec: l.Spec, Booked: l.NextSeq, Released: l.Releases, Standby: slices.Clone(l.Standby), Condition: l.Condition,
+		Notice: l.Notice, Cost: l.cost(), Recovering: l.Recovering, At: now,
 	}
 	if l.Spec != nil {
 		s.Min, s.Max, s.SpecHash = l.Spec.Min, l.Spec.Max, l.Spec.Hash()

@@ -24,7 +24,8 @@ func Name(hub string) string { return "liqo-autoscaler-hub-" + hub }
 // CostsName is the name of the ConfigMap with the bills of a hub's groups.
 func CostsName(hub string) string { return "liqo-autoscaler-costs-" + hub }
 
-// ConfigMap implements Memory and Shared with a key of a ConfigMap in the consumer cluster. Other keys stay as they are.
+// ConfigMap implements Memory and Shared with a key of a ConfigMap in the consumer cluster. The other keys of the
+// ConfigMap stay as they are.
 type ConfigMap struct {
 	Client kubernetes.Interface
 	Name   string

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/filelock"
 )
 
-// File implements Memory and Shared with a file on this machine, for a hub whose processes all run here. Its value is the file's
-// path.
+// File implements Memory and Shared with a file on this machine, for a hub whose processes all run here. Its value is
+// the file's path.
 type File string
 
 // Load implements Memory.
