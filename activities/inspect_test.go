@@ -246,9 +246,9 @@ func TestOrphanedDriversAreEnded(t *testing.T) {
 	require.Equal(t, want, got.Drivers)
 }
 
-// A provider that recovers inherits the cordon of its previous workflow run, or of the observer's record. If neither can
-// be read, the recovery continues without the cordon. A visibility store that does not answer, or lists only an older
-// run without the cordon, does not hide the record.
+// A provider that recovers inherits the cordon of its previous workflow run, or of the observer's record. If neither
+// can be read, the recovery continues without the cordon. A visibility store that does not answer, or lists only an
+// older run without the cordon, does not hide the record.
 func TestRecoveringProviderInheritsItsCordon(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 )
 
 // leadsHub checks that the worker can lead a hub with its rights on a real API server. The worker can obtain the
-// hub's Lease, store the observer's state, the bills and the positions of groups, and read the state with its age. The worker and the gRPC server can
-// read the UID of the cluster.
+// hub's Lease, store the observer's state, the bills and the positions of groups, and read the state with its age. The
+// worker and the gRPC server can read the UID of the cluster.
 func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	as := func(account string) kubernetes.Interface {
 		config := rest.CopyConfig(c.config)

@@ -105,8 +105,8 @@ var needsOfLease = map[string][]right{"leaderelection": {
 // the hub's bills.
 var hubName, costsName = observer.Name("default"), observer.CostsName("default")
 
-// needsOfHub contains the rights for the ConfigMaps in which the observer stores its state and the bills, and the groups
-// store their positions.
+// needsOfHub contains the rights for the ConfigMaps in which the observer stores its state and the bills, and the
+// groups store their positions.
 var needsOfHub = map[string][]right{
 	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
 		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
