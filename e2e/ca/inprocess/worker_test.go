@@ -55,6 +55,7 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 		for _, name := range cmd.Instances {
 			result.Found = append(result.Found, w.found(l.Find(name))...)
 		}
+	case fleet.CommandSave: // Temporal is never restored here
 	default:
 		w.t.Fatalf("group %s: the worker of this package does not know the command %s", l.Group, cmd.Kind)
 	}
