@@ -117,6 +117,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 			// A recovery waits until the clock is past the second in which the epoch began. With a zero Began it does
 			// not wait.
 			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{}
+			g.ledger.LastBooked = g.ledger.Epoch // the names of the instances contain the epoch
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}
