@@ -68,8 +68,8 @@ type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 }
 
-// Records reads the data that the observer has saved about entities, outside of Temporal. Each method returns false, or
-// zero, when nothing was saved.
+// Records reads the data that the observer has saved about entities, outside of Temporal, and saves positions next to
+// this data. The other methods return false, or zero, when nothing was saved.
 type Records interface {
 	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
 	// Bill returns the costs of a group.

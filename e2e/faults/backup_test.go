@@ -78,11 +78,11 @@ func (m moment) run(s *stack, restarted bool) {
 	s.rest(0, nil)
 }
 
-// copyDatabase replaces the files of one database by the files of the other. SQLite writes the last changes into a
-// file of its own, which belongs to the copy.
+// copyDatabase replaces the files of one database by the files of the other. A killed SQLite leaves its unfinished
+// changes in files of their own, which belong to the copy. SQLite would apply such a file to another database, too.
 func (s *stack) copyDatabase(from, to string) {
 	s.t.Helper()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		require.NoError(s.t, copyFile(s.dir+"/"+from+suffix, s.dir+"/"+to+suffix))
 	}
 }

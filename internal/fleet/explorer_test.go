@@ -345,7 +345,9 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 10 && x.mode >= modePeople { // in the other modes no operator is needed (invariant I12)
+		// In the other modes no operator is needed (invariant I12). The operator continues for three minutes, because a
+		// driver that was cancelled at the end of the world may need more than a minute to report this.
+		if resume < 10 && x.mode >= modePeople {
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {

@@ -3,6 +3,7 @@ package observer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -25,23 +26,32 @@ type Shared interface {
 // Its keys are the names of the groups.
 type positions map[string]fleet.Position
 
-// positionsOf reads the positions. A nil document has none.
+// errUnreadable reports that the document of positions cannot be decoded. Only a person can have changed it. It counts
+// as empty, because otherwise no scale-out could continue until the next release.
+var errUnreadable = errors.New("the document cannot be decoded and counts as empty; the next release replaces it")
+
+// positionsOf reads the positions. A nil document has none. The error is errUnreadable, or the document cannot be read.
 func positionsOf(ctx context.Context, from Shared) (positions, error) {
 	if from == nil {
 		return nil, nil
 	}
 	document, err := from.Read(ctx)
-	return readPositions(document), err
+	if err != nil {
+		return nil, err
+	}
+	return readPositions(document)
 }
 
-// readPositions decodes the document of positions. It ignores a document that cannot be decoded, because only a person
-// can have changed it, and otherwise no scale-out could continue until the next release.
-func readPositions(document []byte) positions {
+// readPositions decodes the document of positions. With the error errUnreadable it returns no positions.
+func readPositions(document []byte) (positions, error) {
 	all := positions{}
-	if json.Unmarshal(document, &all) != nil {
-		return positions{}
+	if len(document) == 0 {
+		return all, nil
 	}
-	return all
+	if err := json.Unmarshal(document, &all); err != nil {
+		return positions{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return all, nil
 }
 
 // addAll adds positions. It keeps the stored position of a group that is behind this position now: the group has lost a
@@ -79,7 +89,7 @@ func (r *Records) Save(ctx context.Context, group string, at fleet.Position) err
 	saved, err := r.state(ctx)
 	if err == nil {
 		err = r.Positions.Change(ctx, func(document []byte) []byte {
-			all := readPositions(document)
+			all, _ := readPositions(document) // an unreadable document is replaced; the observer's rounds log it
 			maps.DeleteFunc(all, func(group string, at fleet.Position) bool {
 				known, found := saved.Records[group]
 				return found && !known.Position.Behind(at)

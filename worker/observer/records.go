@@ -3,6 +3,7 @@ package observer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,8 +61,8 @@ const recordsFor = time.Second
 // recordsWithin limits the duration of one read, because many scale-outs wait for it.
 const recordsWithin = 2 * time.Second
 
-// Records reads the data that the rounds of the leading worker have saved. Any worker may use it. It implements
-// activities.Records, and is safe for concurrent use.
+// Records reads the data that the rounds of the leading worker have saved, and saves the positions of groups between
+// these rounds. Any worker may use it. It implements activities.Records, and is safe for concurrent use.
 type Records struct {
 	Memory Memory
 	// Costs is the Memory with the groups' bills. nil means that no bills are saved.
@@ -134,6 +135,9 @@ func (r *Records) state(ctx context.Context) (state, error) {
 	}
 	if err == nil {
 		r.saved.positions, err = positionsOf(bounded, r.Positions)
+		if errors.Is(err, errUnreadable) { // the observer's rounds log it
+			err = nil
+		}
 	}
 	if err != nil {
 		r.saved, r.err = state{}, fmt.Errorf("read the records of the observer: %w", err)
