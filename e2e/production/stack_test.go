@@ -97,16 +97,19 @@ func newStack(t *testing.T) *stack {
 
 func (s *stack) in(name string) string { return filepath.Join(s.dir, name) }
 
+// published is the flag with which the processes share their data about the offers, and an operator's commands read it.
+func (s *stack) published() []string { return []string{"--market-file", s.in("market.json")} }
+
 func (s *stack) startOurs() {
 	ports := testkit.FreePorts(s.t, 2)
-	quiet := []string{"--metrics-listen", "", "--health-listen", ""}
+	common := append([]string{"--metrics-listen", "", "--health-listen", ""}, s.published()...)
 	for i := range 2 {
 		s.workers[i] = &member{spec: proc.Spec{Name: fmt.Sprint("worker", i), Path: s.binary, Env: s.env, LogDir: s.dir,
 			Args: append([]string{"worker", "--backend", "sim", "--world", s.world.Path(), "--offers", s.world.Offers()},
-				quiet...)}}
+				common...)}}
 		s.servers[i] = &member{address: ports[i], spec: proc.Spec{Name: fmt.Sprint("grpcserver", i), Path: s.binary,
 			Env: s.env, LogDir: s.dir, Args: append([]string{"grpcserver", "--config", s.in("groups.yaml"), "--listen", ports[i],
-				"--insecure-plaintext"}, quiet...)}}
+				"--insecure-plaintext"}, common...)}}
 	}
 	for _, m := range s.ours() {
 		m.start(s.t)
