@@ -48,8 +48,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	if err != nil {
 		return DiscoverOutput{}, toApplicationError(ctx, "", fmt.Errorf("list offers: %w", err))
 	}
-	a.chosen.forget(in.Instance)
-	s := search{a: a, in: in, offers: offers, now: a.now(), read: map[string]bool{}}
+	s := search{a: a, in: in, offers: offers, now: a.now(), read: map[string]bool{}, left: a.chosen.forget(in.Instance)}
 	short, counts := s.shortlist(ctx, rememberedFor)
 	if !s.fits(short) { // a provider that was full when it was last read may have room again
 		short, counts = s.shortlist(ctx, recheckedAfter)
@@ -125,7 +124,7 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 		Holds: []fleet.HoldRequest{acquire(at, in.Spec, &offered)},
 	})
 	if err == nil {
-		a.chosen.add(out.Offer.Provider, at, in.Spec.Shape, a.now())
+		a.chosen.set(out.Offer.Provider, at, in.Spec.Shape, a.now())
 		a.recordEvent(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s requests capacity from "+
 			"provider %s", at.Number,
 			at.Instance, out.Offer.Provider)

@@ -445,10 +445,99 @@ func TestChosenPlaceIsNotChosenTwice(t *testing.T) {
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-7"})
 		require.Equal(t, "p07", provider, "its own first choice is free again")
 		time.Sleep(10 * time.Second) // in the fake clock; no provider published a hold: all requests were refused
+		_, err := e.Provider(t.Context(), "p00")
+		require.ErrorIs(t, err, fleet.ErrNotRunning)
 		e.asked = nil
 		provider, _ = chosen(t, a, activities.DiscoverInput{Instance: "a-t0-100"})
 		require.Equal(t, "p00", provider)
 		require.LessOrEqual(t, len(e.asked), 8)
+	})
+}
+
+// A hundred scale-outs discover at the same time, and select later. Each has another best candidate.
+func TestConcurrentDiscoversShareNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var offers []fleet.Offer
+		for n := range 200 {
+			id := fmt.Sprintf("p%03d", n)
+			offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("2"), Price: 1 + float64(n)})
+		}
+		a := &activities.Activities{Catalog: offering{offers: offers}, Entities: &entities{}, Messages: &messages{}, Now: time.Now}
+		discovered := make([]activities.DiscoverOutput, 100)
+		var calls sync.WaitGroup
+		for n := range discovered {
+			calls.Go(func() {
+				var err error
+				in := activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", n), Spec: spec}
+				discovered[n], err = a.Discover(t.Context(), in)
+				require.NoError(t, err)
+			})
+		}
+		calls.Wait()
+		best := map[string]bool{}
+		for _, d := range discovered {
+			best[d.Candidates[0].Offer.Provider] = true
+		}
+		require.Len(t, best, len(discovered))
+		require.True(t, best["p000"] && best["p099"], "the cheapest providers")
+
+		time.Sleep(10 * time.Second) // in the fake clock; no scale-out has selected a provider
+		out, err := a.Discover(t.Context(), activities.DiscoverInput{Instance: "a-t0-100", Spec: spec})
+		require.NoError(t, err)
+		require.Equal(t, "p000", out.Candidates[0].Offer.Provider)
+	})
+}
+
+// One worker discovers a provider for an instance, and another worker selects it. When the provider has published the
+// hold, the first worker counts the instance once.
+func TestPlaceSelectedElsewhereCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("4")}
+		e := &entities{}
+		a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}}, Entities: e, Messages: &messages{},
+			Now: time.Now}
+		_, err := a.Discover(t.Context(), activities.DiscoverInput{Instance: "a-t0-1", Spec: spec})
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second) // in the fake clock
+		e.providers = []fleet.ProviderSnapshot{{ID: "milan", Offer: &milan, Free: cpu("2"), Holds: []string{"lca-a-t0-1-1"}}}
+		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-2"})
+		require.Equal(t, "milan", provider)
+	})
+}
+
+// A scale-out chose the last free place, and was cancelled. Another scale-out gets the place after twenty seconds.
+func TestAbandonedChoiceIsFreeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("2")}
+		a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
+			Entities: &entities{}, Messages: &messages{}, Now: time.Now}
+		chosen(t, a, activities.DiscoverInput{Instance: "a-t0-1"})
+		provider, out := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-2"})
+		require.Empty(t, provider)
+		require.Equal(t, fleet.CodeNoCapacity, out.Failure.Code)
+		time.Sleep(20 * time.Second) // in the fake clock
+		provider, _ = chosen(t, a, activities.DiscoverInput{Instance: "a-t0-2"})
+		require.Equal(t, "milan", provider)
+	})
+}
+
+// In a burst, searches do not read again the state of a provider that another search has just read. An instance that
+// this provider has refused reads it again.
+func TestFreshStateIsNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &entities{}
+		milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80")}
+		a := &activities.Activities{Catalog: offering{offers: []fleet.Offer{milan}},
+			Entities: e, Messages: &messages{}, Now: time.Now}
+		for n := range 10 {
+			chosen(t, a, activities.DiscoverInput{Instance: fmt.Sprint("a-t0-", n)})
+		}
+		require.Len(t, e.asked, 1)
+		chosen(t, a, activities.DiscoverInput{Instance: "a-t0-7"})
+		require.Len(t, e.asked, 2)
+		time.Sleep(2 * time.Second) // in the fake clock
+		chosen(t, a, activities.DiscoverInput{Instance: "a-t0-10"})
+		require.Len(t, e.asked, 3)
 	})
 }
 

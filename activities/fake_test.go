@@ -90,9 +90,11 @@ type entities struct {
 	silent    bool // Before answers nothing
 	err       error
 	mu        sync.Mutex
-	// asked lists the providers that Provider has read, in order. last holds the snapshots that Provider has returned.
-	asked []string
-	last  map[string]fleet.ProviderSnapshot
+	// asked lists the providers that Provider has read, in order. last holds the snapshots that Provider has returned,
+	// and lastAt the times of these reads.
+	asked  []string
+	last   map[string]fleet.ProviderSnapshot
+	lastAt map[string]time.Time
 	// justStarted makes Provider return stale snapshots, which were read before the entities started.
 	justStarted bool
 	groups      []fleet.Snapshot
@@ -164,18 +166,18 @@ func (e *entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.asked = append(e.asked, id); e.last == nil {
-		e.last = map[string]fleet.ProviderSnapshot{}
+		e.last, e.lastAt = map[string]fleet.ProviderSnapshot{}, map[string]time.Time{}
 	}
-	e.last[id] = s
+	e.last[id], e.lastAt[id] = s, time.Now()
 	return s, err
 }
 
-// Remembered returns a snapshot that was read a moment ago.
+// Remembered returns the last snapshot that Provider has returned.
 func (e *entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s, ok := e.last[id]; ok {
-		return s, time.Second
+		return s, time.Since(e.lastAt[id])
 	}
 	return s, 1000 * time.Hour
 }
