@@ -119,6 +119,8 @@ type Activities struct {
 	// Starting is the limit on the calls that start workflows concurrently in this worker. Starts of peering
 	// workflows do not count. nil means no limit.
 	Starting *semaphore.Weighted
+	// FanOut is the number of commands of one batch that are executed concurrently. 0 means NearFanOut.
+	FanOut int
 	// Probe sends a request to a host that is outside this cluster and belongs to no provider. It returns nil when
 	// the host answers. A nil Probe means that no such host is configured.
 	Probe func(ctx context.Context) error
@@ -129,6 +131,13 @@ type Activities struct {
 
 	own    ownFaults
 	chosen chosen
+}
+
+func (a *Activities) fanOut() int {
+	if a.FanOut <= 0 {
+		return NearFanOut
+	}
+	return a.FanOut
 }
 
 func (a *Activities) now() time.Time {

@@ -78,7 +78,7 @@ func (a *Activities) of(ctx context.Context, group string,
 func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, error) {
 	out := make([]fleet.DriverStatus, len(t.Drivers))
 	workers, bounded := errgroup.WithContext(ctx)
-	workers.SetLimit(fanOut)
+	workers.SetLimit(a.fanOut())
 	for n, d := range t.Drivers {
 		workers.Go(func() error {
 			s, err := a.status(bounded, d.WorkflowID)

@@ -119,9 +119,9 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// fanOut is the number of commands of a batch that are executed concurrently. A small Temporal server can process
-// this load in addition to its other work.
-const fanOut = 4
+// NearFanOut is the default of Activities.FanOut. A small Temporal server can process this load in addition to its
+// other work.
+const NearFanOut = 4
 
 // These constants limit the time of a batch. A batch starts no command after startWithin, except the start of a
 // peering. It waits for no answer after answerWithin: unfinished commands count as failed, and the entity sends them
@@ -140,7 +140,7 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	defer cancel()
 	turn, cancelTurn := context.WithTimeout(ctx, startWithin)
 	defer cancelTurn()
-	wait.ForAll(batch, fanOut, func(n int, t Task) { results[n] = a.deliver(ctx, turn, t) })
+	wait.ForAll(batch, a.fanOut(), func(n int, t Task) { results[n] = a.deliver(ctx, turn, t) })
 	return results, nil
 }
 

@@ -19,7 +19,9 @@ import (
 
 // These constants bound a Refresh.
 const (
-	refreshParallel = 32
+	// refreshParallel bounds the number of groups that are read concurrently. With a round trip of 250 ms to Temporal,
+	// a Refresh can read 1,000 groups within readTimeout.
+	refreshParallel = 100
 	// startParallel bounds the number of groups that are started concurrently. Each start waits for Temporal's
 	// database, and lists the existing objects. Hundreds of starts at the same time would exceed their time limits.
 	startParallel = 8

@@ -50,8 +50,9 @@ type Options struct {
 	// Slots bounds the number of nodes and peerings that this worker creates concurrently; 0 means 200. It also bounds
 	// the number of concurrent removals, which is never more than 100.
 	Slots int
-	// DriverSlots bounds the number of concurrent workflow tasks of drivers, and the number of their concurrent short
-	// activities; 0 means 4.
+	// DriverSlots bounds the number of concurrent workflow tasks of drivers, the number of their concurrent short
+	// activities, and the number of workflow starts that entities request concurrently. 0 means a number between 4 and
+	// 64 that depends on the round trip to Temporal at the start of Run.
 	DriverSlots int
 
 	// Version is the version of this worker in a Temporal Worker Deployment. The worker receives new tasks while this
@@ -81,18 +82,15 @@ type Options struct {
 }
 
 // These constants are the sizes of the lanes' workers. In a burst the bottleneck is Temporal, not the worker: if
-// drivers (the scale-out and scale-in workflows) have few slots, Temporal answers the groups' updates faster.
+// drivers (the scale-out and scale-in workflows) have few slots, Temporal answers the groups' updates faster. Each
+// workflow start uses Temporal's database, and so delays the reads for CA's Refresh. Without a bound, two hundred
+// starts waited for the database when fifty groups grew at the same time.
 const (
-	driverSlots   = 4
 	makingSlots   = 200
 	removingSlots = 100
 	// perProvider bounds the number of slots that one provider may occupy in the lane for the creation of nodes and
 	// peerings, so that a slow or dead provider leaves slots to other providers.
 	perProvider = 20
-	// starting bounds the workflow starts that entities request concurrently. Each start uses Temporal's database, and
-	// so delays the reads for CA's Refresh. Without the bound, two hundred starts waited for the database when fifty
-	// groups grew at the same time.
-	starting = 4
 )
 
 // steps returns the activities of all lanes.
@@ -103,7 +101,8 @@ func steps(o Options, messages *flow.Messages, entities *flow.Entities) *activit
 		Workflows: flow.NewSingle(o.Temporal, o.Hub, o.TaskQueue, o.SearchAttributes),
 		Making:    activities.NewLimiter(max(1, min(perProvider, slots/2))),
 		Removing:  activities.NewLimiter(max(1, min(removingSlots, slots)/2)),
-		Starting:  semaphore.NewWeighted(starting),
+		Starting:  semaphore.NewWeighted(int64(max(near, o.DriverSlots))),
+		FanOut:    max(near, o.DriverSlots),
 		Probe:     probe(o.ProbeURL), Events: o.Events, Records: o.records(),
 	}
 }
@@ -154,13 +153,9 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	switch lane {
 	case workflows.LaneEntities:
 	case workflows.LaneDrivers:
-		drivers := o.DriverSlots
-		if drivers <= 0 {
-			drivers = driverSlots
-		}
-		options.MaxConcurrentWorkflowTaskExecutionSize = max(2, drivers) // the SDK needs at least two
-		options.MaxConcurrentActivityExecutionSize = drivers
-		options.MaxConcurrentLocalActivityExecutionSize = drivers
+		options.MaxConcurrentWorkflowTaskExecutionSize = max(2, o.DriverSlots) // the SDK needs at least two
+		options.MaxConcurrentActivityExecutionSize = o.DriverSlots
+		options.MaxConcurrentLocalActivityExecutionSize = o.DriverSlots
 	case workflows.LaneMaking:
 		options.DisableWorkflowWorker = true
 		options.MaxConcurrentActivityExecutionSize = slots
@@ -205,6 +200,9 @@ func Run(parent context.Context, o Options) error {
 	}
 	if err := claim(ctx, o, logger); err != nil {
 		return err
+	}
+	if o.DriverSlots <= 0 {
+		o.DriverSlots = driverSlots(ctx, o.Temporal, logger)
 	}
 	messages := flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)
 	entities := flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue)

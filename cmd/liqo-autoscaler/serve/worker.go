@@ -52,9 +52,9 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
 	cmd.Flags().IntVar(&f.slots, "slots", 200,
 		"how many nodes and peerings this worker creates concurrently; for one provider at most half as many, and at most 20")
-	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
-		"maximum number of scale-outs and scale-ins that take a step at the same time; a higher number adds load on "+
-			"Temporal, and delays the answers to Cluster Autoscaler")
+	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 0,
+		"maximum number of scale-outs and scale-ins that take a step at the same time; 0 means 4 next to Temporal, and "+
+			"up to 64 far from it; a higher number adds load on Temporal, and delays the answers to Cluster Autoscaler")
 	cmd.Flags().DurationVar(&f.observeEvery, "observe-every", observer.Every,
 		"how often the worker compares the existing objects with the booked instances, and checks each provider in use")
 	f.version.Register(cmd)

@@ -1,0 +1,70 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// These constants determine how many requests to Temporal a worker waits for concurrently.
+const (
+	// near is the number for a Temporal next to the worker.
+	near = 4
+	// A round trip of this length doubles the number: a workflow task next to Temporal takes about this time in a burst.
+	// So a worker far from Temporal sends about as many requests a second as a worker next to it.
+	doubles = 25 * time.Millisecond
+	// farthest bounds the number.
+	farthest = 64
+	// roundTrips is the number of measured round trips, and roundTripBound the longest time of one.
+	roundTrips     = 5
+	roundTripBound = 2 * time.Second
+)
+
+// atDistance returns the number of requests to Temporal that a worker waits for concurrently, with this round trip.
+func atDistance(roundTrip time.Duration) int {
+	return min(int(near*(1+roundTrip.Seconds()/doubles.Seconds())), farthest)
+}
+
+// driverSlots returns the number of driver slots for the present distance to Temporal, and logs it.
+func driverSlots(ctx context.Context, t client.Client, logger *slog.Logger) int {
+	roundTrip, err := measureRoundTrip(ctx, askInfo(t))
+	if err != nil {
+		logger.Warn("the worker uses the number of driver slots for a near Temporal", "driver slots", near, "error", err)
+		return near
+	}
+	slots := atDistance(roundTrip)
+	logger.Info("distance to Temporal", "round trip", roundTrip.Round(time.Millisecond/10), "driver slots", slots)
+	return slots
+}
+
+// measureRoundTrip returns the shortest of several round trips to Temporal. A longer one also includes the wait on a
+// busy machine. The function ask sends a request for which Temporal does not need its database. If one of the
+// requests fails, measureRoundTrip returns the error. It blocks for at most ten seconds.
+func measureRoundTrip(ctx context.Context, ask func(context.Context) error) (shortest time.Duration, err error) {
+	for n := range roundTrips {
+		bounded, cancel := context.WithTimeout(ctx, roundTripBound)
+		began := time.Now()
+		err := ask(bounded)
+		took := time.Since(began)
+		cancel()
+		if err != nil {
+			return 0, fmt.Errorf("measure the round trip to Temporal: %w", err)
+		}
+		if n == 0 || took < shortest {
+			shortest = took
+		}
+	}
+	return shortest, nil
+}
+
+// askInfo returns a function that requests the server's version from Temporal.
+func askInfo(t client.Client) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+		return err
+	}
+}
