@@ -57,7 +57,8 @@ func (s *stack) firstNode(t *testing.T) {
 	require.Zero(t, code, "%s", out)
 	ready := regexp.MustCompile(`(std-\w+-1) +std +Ready `).FindSubmatch(out)
 	require.NotNil(t, ready, "%s", out)
-	for _, command := range []string{"report", "explain instance " + string(ready[1]), "pause group std", "resume group std"} {
+	for _, command := range []string{"report", "explain instance " + string(ready[1]), "pause group std",
+		"resume group std"} {
 		out, code := s.cli(t, s.env, strings.Fields(command)...)
 		require.Zero(t, code, "%s: %s", command, out)
 	}
