@@ -29,16 +29,20 @@ func atDistance(roundTrip time.Duration) int {
 	return min(int(near*(1+roundTrip.Seconds()/doubles.Seconds())), farthest)
 }
 
-// driverSlots returns the number of driver slots for the present distance to Temporal, and logs it.
-func driverSlots(ctx context.Context, t client.Client, logger *slog.Logger) int {
-	roundTrip, err := measureRoundTrip(ctx, askInfo(t))
+// driverSlots returns the number of driver slots for the present distance to Temporal, and logs it. It waits until
+// Temporal answers, or until ctx ends.
+func driverSlots(ctx context.Context, t client.Client, logger *slog.Logger) (int, error) {
+	var roundTrip time.Duration
+	err := try(ctx, logger, func() (err error) {
+		roundTrip, err = measureRoundTrip(ctx, askInfo(t))
+		return err
+	})
 	if err != nil {
-		logger.Warn("the worker uses the number of driver slots for a near Temporal", "driver slots", near, "error", err)
-		return near
+		return 0, err
 	}
 	slots := atDistance(roundTrip)
-	logger.Info("distance to Temporal", "round trip", roundTrip.Round(time.Millisecond/10), "driver slots", slots)
-	return slots
+	logger.Info("distance to Temporal", "roundTrip", roundTrip.Round(time.Millisecond/10), "driverSlots", slots)
+	return slots, nil
 }
 
 // measureRoundTrip returns the shortest of several round trips to Temporal. A longer one also includes the wait on a

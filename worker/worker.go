@@ -202,7 +202,10 @@ func Run(parent context.Context, o Options) error {
 		return err
 	}
 	if o.DriverSlots <= 0 {
-		o.DriverSlots = driverSlots(ctx, o.Temporal, logger)
+		var err error
+		if o.DriverSlots, err = driverSlots(ctx, o.Temporal, logger); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
 	}
 	messages := flow.NewMessages(o.Temporal, o.Hub, o.TaskQueue)
 	entities := flow.NewEntities(o.Temporal, o.Hub, o.TaskQueue)
