@@ -146,12 +146,15 @@ RTTS ?=
 RTTS_hub := 0,25,100,250
 RTTS_thousand := 0,250
 THOUSAND ?= 1000
+START ?= 320
 OLD ?=
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5; SUITE=thousand: 1,000 nodes on 20 and on 1,000 offers
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5; SUITE=thousand: 1,000 nodes on 20 and on 1,000 offers; SUITE=start: first start of START=320 node groups
 ifeq ($(SUITE),hub)
 	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(or $(RTTS),$(RTTS_hub)) $(if $(OLD),-old $(OLD))
 else ifeq ($(SUITE),thousand)
 	go -C e2e test ./hub -run '^TestThousand$$' -count=1 -v -timeout 8h -thousand $(THOUSAND) -rtts $(or $(RTTS),$(RTTS_thousand))
+else ifeq ($(SUITE),start)
+	go -C e2e test ./hub -run '^TestStart$$' -count=1 -v -timeout 1h -start $(START)
 else ifeq ($(SUITE),refuse)
 	go test -run '^$$' -bench Refuse -benchtime 1x ./discovery/server
 	go -C e2e test ./attack -run '^TestServer$$' -count=1 -v -timeout 15m

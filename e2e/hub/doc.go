@@ -6,6 +6,7 @@
 //	RTTS=0,25,100,250             milliseconds of round trip to Temporal
 //	OLD=5aa83e5                   a commit that is built and measured in the same run, for comparison
 //
-// A cell (one combination of these values) takes six to eight minutes. The tests do not fail because of a measured
-// time.
+// A cell (one combination of these values) takes six to eight minutes. `make bench SUITE=thousand` and `make bench
+// SUITE=start` measure a large scale-out and a first start with the same processes. The tests do not fail because of a
+// measured time.
 package hub

@@ -48,11 +48,13 @@ func (c cell) peered() int {
 type stack struct {
 	t              *testing.T
 	dir            string
-	temporal       *temporal.Small
+	env            []string
+	temporal       *temporal.Small // nil on PostgreSQL
 	world          *sim.World
 	worker, server *proc.Process
 	workerMetrics  string
 	client         protos.CloudProviderClient
+	refreshes      int // the number of calls of Refresh
 }
 
 // delays are the delays of the simulated backend. A peering takes 300 ms, and a node takes 500 ms.
@@ -62,17 +64,26 @@ var delays = sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Milliseco
 // newStack starts the hub of a cell with this program.
 func newStack(t *testing.T, program string, c cell) *stack {
 	t.Helper()
-	s := &stack{t: t, dir: t.TempDir()}
-	s.temporal = temporal.NewSmall(t, s.dir)
-	setup := exec.CommandContext(t.Context(), program, "temporal", "setup", "--wait", "2m", "--temporal-address",
-		s.temporal.Address, "--temporal-namespace", temporal.Namespace)
+	dir := t.TempDir()
+	small := temporal.NewSmall(t, dir)
+	s := connected(t, dir, program, c, small.Address, []string{"TEMPORAL_NAMESPACE=" + temporal.Namespace})
+	s.temporal = small
+	return s
+}
+
+// connected starts the hub of a cell with this program, on a running Temporal server. The environment variables
+// describe the connection to Temporal, without the address.
+func connected(t *testing.T, dir, program string, c cell, address string, env []string) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: dir, env: env}
+	setup := exec.CommandContext(t.Context(), program, "temporal", "setup", "--wait", "2m", "--temporal-address", address)
+	setup.Env = append(os.Environ(), env...)
 	out, err := setup.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	s.files(c)
 	ports := testkit.FreePorts(t, 5)
 	s.workerMetrics = "http://" + ports[0] + "/metrics"
-	common := []string{"--temporal-address", delayed(t, s.temporal.Address, c.rtt), "--temporal-namespace",
-		temporal.Namespace, "--market-file", s.in("market.json")}
+	common := []string{"--temporal-address", delayed(t, address, c.rtt), "--market-file", s.in("market.json")}
 	s.worker = s.start(program, "worker", append([]string{"worker", "--backend", "sim", "--world", s.in("world.json"),
 		"--offers", s.in("offers.yaml"), "--metrics-listen", ports[0], "--health-listen", ports[1]}, common...)...)
 	s.server = s.start(program, "grpcserver", append([]string{"grpcserver", "--config", s.in("groups.yaml"),
@@ -89,7 +100,7 @@ func (s *stack) in(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *stack) start(program, name string, args ...string) *proc.Process {
 	s.t.Helper()
-	p, err := proc.Start(proc.Spec{Name: name, Path: program, LogDir: s.dir, Args: args})
+	p, err := proc.Start(proc.Spec{Name: name, Path: program, LogDir: s.dir, Args: args, Env: s.env})
 	require.NoError(s.t, err)
 	s.t.Cleanup(p.Kill)
 	return p
@@ -134,6 +145,7 @@ func (s *stack) call(do func(ctx context.Context) error) error {
 }
 
 func (s *stack) refresh() error {
+	s.refreshes++
 	return s.call(func(ctx context.Context) error {
 		_, err := s.client.Refresh(ctx, &protos.RefreshRequest{})
 		return err
@@ -163,6 +175,18 @@ func (s *stack) running(group int) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+// stamped waits until n Nodes are complete in the simulated world.
+func (s *stack) stamped(n int) {
+	s.t.Helper()
+	testkit.Until(s.t, 3*time.Minute, fmt.Sprintf("%d Nodes are complete", n), func() error {
+		w, err := s.world.Snapshot()
+		if err == nil && w.Counts().Stamped != n {
+			err = fmt.Errorf("%d are complete", w.Counts().Stamped)
+		}
+		return err
+	})
 }
 
 // until waits until the number of running instances of a group is want. In the meantime it calls Refresh every
