@@ -34,7 +34,7 @@ func atDistance(roundTrip time.Duration) int {
 func driverSlots(ctx context.Context, t client.Client, logger *slog.Logger) (int, error) {
 	var roundTrip time.Duration
 	err := try(ctx, logger, func() (err error) {
-		roundTrip, err = measureRoundTrip(ctx, askInfo(t))
+		roundTrip, err = measureRoundTrip(ctx, requestVersion(t))
 		return err
 	})
 	if err != nil {
@@ -46,13 +46,13 @@ func driverSlots(ctx context.Context, t client.Client, logger *slog.Logger) (int
 }
 
 // measureRoundTrip returns the shortest of several round trips to Temporal. A longer one also includes the wait on a
-// busy machine. The function ask sends a request for which Temporal does not need its database. If one of the
+// busy machine. The function request sends a request for which Temporal does not need its database. If one of the
 // requests fails, measureRoundTrip returns the error. It blocks for at most ten seconds.
-func measureRoundTrip(ctx context.Context, ask func(context.Context) error) (shortest time.Duration, err error) {
+func measureRoundTrip(ctx context.Context, request func(context.Context) error) (shortest time.Duration, err error) {
 	for n := range roundTrips {
 		bounded, cancel := context.WithTimeout(ctx, roundTripBound)
 		began := time.Now()
-		err := ask(bounded)
+		err := request(bounded)
 		took := time.Since(began)
 		cancel()
 		if err != nil {
@@ -65,8 +65,8 @@ func measureRoundTrip(ctx context.Context, ask func(context.Context) error) (sho
 	return shortest, nil
 }
 
-// askInfo returns a function that requests the server's version from Temporal.
-func askInfo(t client.Client) func(context.Context) error {
+// requestVersion returns a function that requests the server's version from Temporal.
+func requestVersion(t client.Client) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 		return err
