@@ -36,13 +36,14 @@ type DiscoverOutput struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist. If
-// no offer exists, it returns an empty list and no error: Select reports the failure. It ranks the offers by the
-// provider states in this worker's memory, and reads only the first providers of the shortlist again. So the cost of
-// a scale-out does not depend on the number of offers. On a provider that it does not read, the capacity may already
-// be taken: the provider decides when it receives the request for a hold. Discover blocks while the catalog reads its
-// sources. It then blocks for up to four round trips to Temporal, or up to eight if the first search finds no
-// provider with free capacity.
+// Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist.
+// If no offer exists, it returns an empty list and no error: Select reports the failure. It ranks the offers by the
+// provider states in this worker's memory, and reads only the first providers of the shortlist again, unless it has
+// just read them. So the cost of a scale-out does not depend on the number of offers. It records the first
+// candidate, so that no other scale-out of this worker chooses the same capacity. On a provider that it does not
+// read, the capacity may already be taken: the provider decides when it receives the request for a hold. Discover
+// blocks while the catalog reads its sources. It then blocks for up to four round trips to Temporal, or up to eight
+// if the first search finds no provider with free capacity.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {

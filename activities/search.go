@@ -67,7 +67,7 @@ func (s *search) choose(remembered time.Duration) (short []choice.Candidate, cou
 	s.a.chosen.forget(s.in.Instance) // its own place is free for it
 	if short, counts = s.rank(remembered); s.fits(short) {
 		at := fleet.Attempt{Group: s.in.Spec.ID, Instance: s.in.Instance}
-		s.a.chosen.set(short[0].Offer.Provider, at, s.in.Spec.Shape, s.now)
+		s.a.chosen.set(short[0].Offer.Provider, at, s.in.Spec.Shape, s.a.now())
 	}
 	return short, counts
 }
