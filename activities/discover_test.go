@@ -462,7 +462,8 @@ func TestConcurrentDiscoversShareNoPlace(t *testing.T) {
 			id := fmt.Sprintf("p%03d", n)
 			offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("2"), Price: 1 + float64(n)})
 		}
-		a := &activities.Activities{Catalog: offering{offers: offers}, Entities: &entities{}, Messages: &messages{}, Now: time.Now}
+		a := &activities.Activities{Catalog: offering{offers: offers}, Entities: &entities{}, Messages: &messages{},
+			Now: time.Now}
 		discovered := make([]activities.DiscoverOutput, 100)
 		var calls sync.WaitGroup
 		for n := range discovered {
