@@ -119,7 +119,7 @@ type Activities struct {
 	// Starting is the limit on the calls that start workflows concurrently in this worker. Starts of peering
 	// workflows do not count. nil means no limit.
 	Starting *semaphore.Weighted
-	// FanOut is the number of commands of one batch that are executed concurrently. 0 means NearFanOut.
+	// FanOut is the number of commands of one batch that are executed concurrently. 0 means 4.
 	FanOut int
 	// Probe sends a request to a host that is outside this cluster and belongs to no provider. It returns nil when
 	// the host answers. A nil Probe means that no such host is configured.
@@ -135,7 +135,7 @@ type Activities struct {
 
 func (a *Activities) fanOut() int {
 	if a.FanOut <= 0 {
-		return NearFanOut
+		return defaultFanOut
 	}
 	return a.FanOut
 }

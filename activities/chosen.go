@@ -58,7 +58,8 @@ func (c *chosen) set(provider string, at fleet.Attempt, shape corev1.ResourceLis
 	c.of[provider] = append(c.of[provider], chosenAmount{at, shape, now})
 }
 
-// Chose reports whether a scale-out of this worker has chosen the provider in the last minute.
+// Chose reports whether a scale-out of this worker has chosen the provider in the last minute, or has it as its best
+// candidate.
 func (a *Activities) Chose(provider string) bool {
 	a.chosen.mu.Lock()
 	defer a.chosen.mu.Unlock()

@@ -119,9 +119,9 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// NearFanOut is the default of Activities.FanOut. A small Temporal server can process this load in addition to its
+// defaultFanOut is the default of Activities.FanOut. A small Temporal server can process this load in addition to its
 // other work.
-const NearFanOut = 4
+const defaultFanOut = 4
 
 // These constants limit the time of a batch. A batch starts no command after startWithin, except the start of a
 // peering. It waits for no answer after answerWithin: unfinished commands count as failed, and the entity sends them

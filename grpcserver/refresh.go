@@ -19,8 +19,8 @@ import (
 
 // These constants bound a Refresh.
 const (
-	// refreshParallel bounds the number of groups that are read concurrently. With a round trip of 250 ms to Temporal,
-	// a Refresh can read 1,000 groups within readTimeout.
+	// refreshParallel bounds the number of groups that are read concurrently. A thousand groups need ten round trips to
+	// Temporal; if a round trip takes 250 ms, these fit into readTimeout.
 	refreshParallel = 100
 	// startParallel bounds the number of groups that are started concurrently. Each start waits for Temporal's
 	// database, and lists the existing objects. Hundreds of starts at the same time would exceed their time limits.

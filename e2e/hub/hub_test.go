@@ -118,13 +118,7 @@ func measure(t *testing.T, name, program string, c cell, empty int64) {
 		}
 		fmt.Printf("BENCH hub-%s-%s-%s %.2f %s %.2f bound\n", name, c, what, value, unit, ratio)
 	}
-	testkit.Until(t, 5*time.Minute, "all node groups are served", func() error {
-		if err := s.refresh(); err != nil {
-			return err
-		}
-		_, err := s.running(c.groups - 1)
-		return err
-	})
+	testkit.Until(t, 5*time.Minute, "all node groups are served", func() error { return s.served(c.groups) })
 	print("ready", time.Since(began).Seconds(), "s", 0)
 
 	first := 19*c.rtt.Seconds() + 2

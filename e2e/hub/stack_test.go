@@ -152,6 +152,19 @@ func (s *stack) refresh() error {
 	})
 }
 
+// served returns an error until the server answers for all node groups.
+func (s *stack) served(groups int) error {
+	if err := s.refresh(); err != nil {
+		return err
+	}
+	for group := range groups {
+		if _, err := s.running(group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *stack) grow(group, delta int) {
 	s.t.Helper()
 	testkit.Until(s.t, time.Minute, "IncreaseSize is answered", func() error {

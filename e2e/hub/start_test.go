@@ -70,19 +70,6 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// served returns an error until the server answers for all node groups.
-func (s *stack) served(groups int) error {
-	if err := s.refresh(); err != nil {
-		return err
-	}
-	for group := range groups {
-		if _, err := s.running(group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // callers is the number of clients whose requests expire.
 const callers = 16
 

@@ -1,9 +1,11 @@
 package observer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,6 +147,20 @@ func TestUnreadablePositionsAreIgnored(t *testing.T) {
 	saved, _, err = (&observer.Records{Memory: r.Memory, Positions: document}).Group(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, at, saved.Position)
+}
+
+// The rounds report a document that cannot be decoded, and continue.
+func TestUnreadablePositionsAreLogged(t *testing.T) {
+	dir := t.TempDir()
+	document := observer.File(dir + "/positions")
+	require.NoError(t, document.Save(t.Context(), []byte("no JSON")))
+	synctest.Test(t, func(t *testing.T) {
+		o := newHub().with(nil).observer()
+		var log bytes.Buffer
+		o.Memory, o.Positions, o.Logger = observer.File(dir+"/memory"), document, slog.New(slog.NewTextHandler(&log, nil))
+		leads(t, o, func(next func() error) { require.NoError(t, next()) })
+		require.Contains(t, log.String(), "the document cannot be decoded and counts as empty")
+	})
 }
 
 // Many processes change one document of the simulated world. No change is lost.
