@@ -265,18 +265,18 @@ func (w *world) Identify(_ context.Context, c fleet.Credentials) (string, error)
 	return "", backend.ErrUnreachable
 }
 
-func (w *world) List(ctx context.Context, group string) ([]fleet.Found, error) {
+func (w *world) List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return slices.DeleteFunc(slices.Clone(w.found),
-		func(f fleet.Found) bool { return group != "" && f.Attempt.Group != group }), w.err
+	return slices.DeleteFunc(slices.Clone(w.found), func(f fleet.Found) bool { return !scope.Contains(f.Attempt) }), w.err
 }
 
-func (w *world) Peers(context.Context) ([]fleet.Provider, error) {
+func (w *world) Peers(_ context.Context, provider string) ([]fleet.Provider, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.peers, w.err
+	return slices.DeleteFunc(slices.Clone(w.peers),
+		func(p fleet.Provider) bool { return provider != "" && p.ID != provider }), w.err
 }
 
 // breaks makes the lists fail from now on.

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
@@ -30,7 +31,7 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 		}
 	case t.Kind == fleet.CommandRecover:
 		r.Paused, r.Bill = a.pausedBefore(ctx, t.Group), a.billBefore(ctx, t.Group)
-		r.Found, err = a.Backend.List(ctx, t.Group)
+		r.Found, err = a.Backend.List(ctx, backend.Scope{Group: t.Group})
 	case t.Kind == fleet.CommandInspect:
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)
 	case t.Kind == fleet.CommandDescribe:
@@ -65,7 +66,7 @@ func (a *Activities) checkRefusal(ctx context.Context, p fleet.Provider, r *flee
 // object.
 func (a *Activities) of(ctx context.Context, group string,
 	instances []string) (some []fleet.Found, empty bool, err error) {
-	found, err := a.Backend.List(ctx, group)
+	found, err := a.Backend.List(ctx, backend.Scope{Group: group})
 	if err != nil {
 		return nil, false, fmt.Errorf("list objects of group %s: %w", group, err)
 	}
@@ -183,23 +184,15 @@ func (a *Activities) awaitClosed(ctx context.Context, id string) error {
 // recoverProvider lists the existing objects on one provider. An entity that has lost its history rebuilds its holds
 // from this list.
 func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Result) error {
-	peers, err := a.Backend.Peers(ctx)
+	peers, err := a.Backend.Peers(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list peerings: %w", err)
 	}
-	for n := range peers {
-		if peers[n].ID == id {
-			r.Peering = &peers[n]
-		}
+	if len(peers) > 0 {
+		r.Peering = &peers[0]
 	}
-	found, err := a.Backend.List(ctx, "")
-	if err != nil {
+	if r.Found, err = a.Backend.List(ctx, backend.Scope{Provider: id}); err != nil {
 		return fmt.Errorf("list objects: %w", err)
-	}
-	for _, f := range found {
-		if f.Attempt.Provider.ID == id {
-			r.Found = append(r.Found, f)
-		}
 	}
 	if offer := a.offerOf(ctx, id); offer != nil {
 		r.LingerSeconds, r.Unpeer = offer.LingerSeconds, offer.Unpeer

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -91,7 +92,7 @@ func TestInspectFailsWithoutAList(t *testing.T) {
 // listless is a backend that lists its peerings, but fails to list its other objects.
 type listless struct{ *world }
 
-func (listless) List(context.Context, string) ([]fleet.Found, error) {
+func (listless) List(context.Context, backend.Scope) ([]fleet.Found, error) {
 	return nil, errors.New("no answer")
 }
 

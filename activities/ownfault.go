@@ -75,7 +75,7 @@ func (a *Activities) pingConsumer(ctx context.Context) error {
 	if b, ok := a.Backend.(backend.Alive); ok {
 		return b.Alive(ctx)
 	}
-	_, err := a.Backend.Peers(ctx)
+	_, err := a.Backend.Peers(ctx, "")
 	return err
 }
 

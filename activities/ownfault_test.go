@@ -124,7 +124,9 @@ func TestJoinsClockPausesWithinARun(t *testing.T) {
 // many is a cluster with so many peerings that their list takes long.
 type many struct{ *world }
 
-func (m many) Peers(context.Context) ([]fleet.Provider, error) { return nil, context.DeadlineExceeded }
+func (m many) Peers(context.Context, string) ([]fleet.Provider, error) {
+	return nil, context.DeadlineExceeded
+}
 
 func (m many) Alive(context.Context) error { return m.err }
 

@@ -37,7 +37,7 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 	}
 	var peers []fleet.Provider
 	if len(q.Held) < q.Standby {
-		if peers, err = a.Backend.Peers(ctx); err != nil {
+		if peers, err = a.Backend.Peers(ctx, ""); err != nil {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}

@@ -24,7 +24,7 @@ type slowly struct {
 	let   chan struct{}
 }
 
-func (s *slowly) List(ctx context.Context, _ string) ([]fleet.Found, error) {
+func (s *slowly) List(ctx context.Context, _ backend.Scope) ([]fleet.Found, error) {
 	s.began <- struct{}{}
 	select {
 	case <-s.let:

@@ -31,7 +31,7 @@ type Witness struct {
 // providers in the list silent. If no other provider exists and this list contains only one provider, it uses the
 // probe. The result contacted is false if there was neither another provider nor a probe.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, contacted bool, err error) {
-	peers, err := w.Backend.Peers(ctx)
+	peers, err := w.Backend.Peers(ctx, "")
 	if err != nil {
 		return false, false, err
 	}

@@ -205,7 +205,7 @@ type blind struct {
 	shut *atomic.Bool
 }
 
-func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
+func (b blind) List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error) {
 	for b.shut.Load() {
 		select {
 		case <-ctx.Done():
@@ -213,7 +213,7 @@ func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
 		case <-time.After(waitTick):
 		}
 	}
-	return b.Backend.List(ctx, group)
+	return b.Backend.List(ctx, scope)
 }
 
 // A group's inspection of the existing objects does not end, and the group receives differences all the time. The

@@ -182,13 +182,25 @@ type Cordons interface {
 
 // Inventory lists the existing objects and peerings.
 type Inventory interface {
-	// List returns one Found for each attempt that has an object of ours on the consumer, in the order of names.
-	// Group "" means all groups. List sends no request to a provider. It returns an error if it cannot read the whole
-	// list.
-	List(ctx context.Context, group string) ([]fleet.Found, error)
+	// List returns one Found for each attempt that has an object of ours on the consumer, in the order of names. It
+	// returns the attempts that the scope selects. List sends no request to a provider. It returns an error if it cannot
+	// read the whole list.
+	List(ctx context.Context, scope Scope) ([]fleet.Found, error)
 	// Peers returns the providers that have a peering with our labels, and the providers whose refusal is recorded on
-	// the consumer. The list is sorted by id.
-	Peers(ctx context.Context) ([]fleet.Provider, error)
+	// the consumer. The list is sorted by id. If the parameter provider is not "", it contains only this provider, and
+	// the number of requests does not depend on the number of peerings.
+	Peers(ctx context.Context, provider string) ([]fleet.Provider, error)
+}
+
+// Scope selects attempts. The zero value selects all attempts of the hub.
+type Scope struct {
+	Group    string // only attempts of this node group
+	Provider string // only attempts on this provider
+}
+
+// Contains reports whether the scope selects the attempt.
+func (s Scope) Contains(a fleet.Attempt) bool {
+	return (s.Group == "" || a.Group == s.Group) && (s.Provider == "" || a.Provider.ID == s.Provider)
 }
 
 // Backend is the whole interface.

@@ -176,7 +176,7 @@ func (h *hub) Holds(_ context.Context, id string, requests ...fleet.HoldRequest)
 	return h.fails["tell provider/"+id]
 }
 
-func (h *hub) List(context.Context, string) ([]fleet.Found, error) {
+func (h *hub) List(context.Context, backend.Scope) ([]fleet.Found, error) {
 	h.mu.Lock()
 	slow := h.slow
 	h.mu.Unlock()
@@ -186,7 +186,7 @@ func (h *hub) List(context.Context, string) ([]fleet.Found, error) {
 	return slices.Clone(h.found), h.fails["list"]
 }
 
-func (h *hub) Peers(context.Context) ([]fleet.Provider, error) {
+func (h *hub) Peers(context.Context, string) ([]fleet.Provider, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.peers), h.fails["peers"]

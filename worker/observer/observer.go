@@ -57,8 +57,8 @@ type Messages interface {
 
 // Backend is the part of backend.Backend that the observer uses.
 type Backend interface {
-	List(ctx context.Context, group string) ([]fleet.Found, error)
-	Peers(ctx context.Context) ([]fleet.Provider, error)
+	List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error)
+	Peers(ctx context.Context, provider string) ([]fleet.Provider, error)
 	Observe(ctx context.Context, provider fleet.Provider) (backend.Observation, error)
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }

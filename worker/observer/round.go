@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
@@ -60,10 +61,10 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	}
 	var w world
 	listed := time.Now()
-	if w.found, err = o.Backend.List(ctx, ""); err != nil {
+	if w.found, err = o.Backend.List(ctx, backend.Scope{}); err != nil {
 		return s, fmt.Errorf("list objects: %w", err)
 	}
-	if w.peers, err = o.Backend.Peers(ctx); err != nil {
+	if w.peers, err = o.Backend.Peers(ctx, ""); err != nil {
 		return s, fmt.Errorf("list peerings: %w", err)
 	}
 	s.remember(b, w)

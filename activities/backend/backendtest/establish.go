@@ -69,8 +69,13 @@ func (s *suite) testEstablishTwice(t *testing.T) {
 
 func (s *suite) testPeers(t *testing.T) {
 	s.established(t, s.first())
-	peers, err := s.Other.Peers(s.prompt(t))
+	only, err := s.Other.Peers(s.prompt(t), s.first().ID)
 	require.NoError(t, err)
+	require.Len(t, only, 1)
+	require.Equal(t, s.first().ID, only[0].ID)
+	peers, err := s.Other.Peers(s.prompt(t), "")
+	require.NoError(t, err)
+	require.Subset(t, peers, only)
 	n := 0
 	for i, p := range peers {
 		require.True(t, i == 0 || peers[i-1].ID < p.ID, "peers are in id order, each once: %v", peers)
@@ -90,7 +95,7 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	undo := s.with(t, p, "PutPeering", s.World.PutPeering)
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	require.Empty(t, s.objects(t, p), "a peering that is not ours was labelled")
-	peers, err := s.Backend.Peers(s.prompt(t))
+	peers, err := s.Backend.Peers(s.prompt(t), "")
 	require.NoError(t, err)
 	for _, peer := range peers {
 		require.NotEqual(t, p.ID, peer.ID, "a peering that is not ours is listed")

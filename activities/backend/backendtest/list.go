@@ -11,8 +11,9 @@ import (
 func (s *suite) testList(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
-	for _, group := range []string{s.Group, ""} {
-		list, err := s.Other.List(s.prompt(t), group)
+	for _, scope := range []backend.Scope{{}, {Group: s.Group}, {Provider: a.Provider.ID},
+		{Group: s.Group, Provider: a.Provider.ID}} {
+		list, err := s.Other.List(s.prompt(t), scope)
 		require.NoError(t, err)
 		n := 0
 		for i, f := range list {
@@ -21,11 +22,14 @@ func (s *suite) testList(t *testing.T) {
 				n++
 			}
 		}
-		require.Equal(t, 1, n, "%s is in List(%q)", a.ObjectName(), group)
+		require.Equal(t, 1, n, "%s is in List(%+v)", a.ObjectName(), scope)
 	}
-	list, err := s.Backend.List(s.prompt(t), "nobody")
-	require.NoError(t, err)
-	require.Empty(t, list, "List of another group")
+	for _, scope := range []backend.Scope{{Group: "nobody"}, {Group: "nobody", Provider: a.Provider.ID},
+		{Provider: "nobody"}} {
+		list, err := s.Backend.List(s.prompt(t), scope)
+		require.NoError(t, err)
+		require.Empty(t, list, "List(%+v)", scope)
+	}
 
 	f := s.found(t, a)
 	require.Equal(t, a.Group, f.Attempt.Group)

@@ -71,7 +71,7 @@ func (s *suite) testRemovedRefuses(t *testing.T) {
 	s.requireRefused(t, p, fleet.RefusingRemoved, s.Backend.Establish(s.ctx(t), p, nil))
 	s.requireRefused(t, p, fleet.RefusingRemoved, s.Backend.RemovePeering(s.ctx(t), p, nil))
 	s.requireRefused(t, p, fleet.RefusingRemoved, s.Other.Establish(s.ctx(t), p, nil))
-	peers, err := s.Other.Peers(s.prompt(t))
+	peers, err := s.Other.Peers(s.prompt(t), "")
 	require.NoError(t, err)
 	n := slices.IndexFunc(peers, func(peer fleet.Provider) bool { return peer.ID == p.ID })
 	require.GreaterOrEqual(t, n, 0, "who has lost everything still finds it: %v", peers)

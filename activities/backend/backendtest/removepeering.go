@@ -47,7 +47,7 @@ func (s *suite) testUnpeer(t *testing.T) {
 	requireOrder(t, removeOrder, rec.stages)
 	require.Empty(t, s.objects(t, p), "nothing is left on either side")
 	require.NoError(t, s.Other.RemovePeering(s.prompt(t), p, nil), "twice")
-	peers, err := s.Backend.Peers(s.prompt(t))
+	peers, err := s.Backend.Peers(s.prompt(t), "")
 	require.NoError(t, err)
 	for _, peer := range peers {
 		require.NotEqual(t, p.ID, peer.ID)
@@ -82,7 +82,7 @@ func (s *suite) testAtRest(t *testing.T) {
 		s.unpeered(t, p)
 		require.Empty(t, s.objects(t, p))
 	}
-	list, err := s.Backend.List(s.prompt(t), s.Group)
+	list, err := s.Backend.List(s.prompt(t), backend.Scope{Group: s.Group})
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

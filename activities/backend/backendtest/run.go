@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -83,7 +84,7 @@ func Run(t *testing.T, h Harness) {
 func (s *suite) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.Bound)
 	defer cancel()
-	found, err := s.Backend.List(ctx, s.Group)
+	found, err := s.Backend.List(ctx, backend.Scope{Group: s.Group})
 	if err != nil {
 		t.Logf("clear: list: %v", err)
 	}

@@ -99,7 +99,7 @@ func (s *suite) left(t *testing.T, a fleet.Attempt) {
 // unpeered ensures that the provider carries no object of the suite.
 func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	t.Helper()
-	found, err := s.Backend.List(s.prompt(t), s.Group)
+	found, err := s.Backend.List(s.prompt(t), backend.Scope{Group: s.Group})
 	require.NoError(t, err)
 	for _, f := range found {
 		if f.Attempt.Provider.ID == p.ID {
@@ -148,7 +148,7 @@ func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 // found returns the attempt's entry in the result of List, or nil when the result does not contain the attempt.
 func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	t.Helper()
-	list, err := s.Other.List(s.prompt(t), a.Group)
+	list, err := s.Other.List(s.prompt(t), backend.Scope{Group: a.Group})
 	require.NoError(t, err)
 	for i := range list {
 		if list[i].Attempt.ObjectName() == a.ObjectName() {

@@ -32,7 +32,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 			require.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			require.True(t, c.isOurs(me, object))
 		}
-		peers, err := c.Peers(t.Context())
+		peers, err := c.Peers(t.Context(), "")
 		require.NoError(t, err)
 		require.Equal(t, []fleet.Provider{known()}, peers)
 	})

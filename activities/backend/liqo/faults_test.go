@@ -82,12 +82,12 @@ func TestSilentConsumerBlocksNoVerb(t *testing.T) {
 	})
 	long, end := context.WithCancel(t.Context())
 	defer end()
-	go func() { _, _ = c.List(long, "") }()
+	go func() { _, _ = c.List(long, backend.Scope{}) }()
 	<-asked
 	short, cancel := context.WithCancel(t.Context())
 	cancel()
 	done := make(chan error, 1)
-	go func() { _, err := c.List(short, ""); done <- err }()
+	go func() { _, err := c.List(short, backend.Scope{}); done <- err }()
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, context.Canceled)

@@ -13,6 +13,7 @@ import (
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,14 +26,17 @@ import (
 
 // List finds the attempts of this hub on the consumer. It finds them by the labels of their slices and virtual nodes,
 // and by the annotations of their Nodes.
-func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
+func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list attempts: %w", err)
 	}
 	which := b.ours(self.id)
-	if group != "" {
-		which[backend.LabelGroup] = group
+	if scope.Group != "" {
+		which[backend.LabelGroup] = scope.Group
+	}
+	if scope.Provider != "" {
+		which[consts.RemoteClusterID] = scope.Provider
 	}
 	found := findings{}
 	for _, kind := range []struct {
@@ -41,7 +45,7 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	}{
 		{&authv1beta1.ResourceSliceList{}, which},
 		{&offloadingv1beta1.VirtualNodeList{}, which},
-		{&corev1.NodeList{}, nodesOf(group)},
+		{&corev1.NodeList{}, nodesOf(scope)},
 	} {
 		err := b.local.List(ctx, kind.list, kind.which)
 		if err == nil {
@@ -54,6 +58,11 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 			return nil, fmt.Errorf("list attempts: %w", err)
 		}
 	}
+	if scope.Provider != "" {
+		if err := b.dropMoved(ctx, self, found); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.findNodes(ctx, self, found); err != nil {
 		return nil, err
 	}
@@ -61,6 +70,24 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 		return nil, err
 	}
 	return found.sorted(), nil
+}
+
+// dropMoved removes the attempts whose virtual node belongs to a provider outside the scope of the list, see findings.
+func (b *Backend) dropMoved(ctx context.Context, self identity, found findings) error {
+	for name, entry := range found {
+		if entry.Virtual {
+			continue
+		}
+		a := b.attempt(entry.Attempt)
+		a.self = self
+		_, err := a.virtualNode(ctx)
+		if err == nil {
+			delete(found, name)
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("list attempts: %w", err)
+		}
+	}
+	return nil
 }
 
 // maxNodeReads is the maximum number of Nodes that List reads by name concurrently.
@@ -164,23 +191,27 @@ func (f findings) sorted() []fleet.Found {
 // Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed.
 // It ignores objects outside the tenant namespace of their provider. Otherwise a user with permission to write
 // Secrets in another namespace could choose the credentials of a peering.
-func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
+func (b *Backend) Peers(ctx context.Context, provider string) ([]fleet.Provider, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
 	var namespaces corev1.NamespaceList
 	var identities authv1beta1.IdentityList
-	if err := b.local.List(ctx, &identities, b.ours(self.id)); err != nil {
+	ours, ofProvider := b.ours(self.id), client.MatchingLabels{}
+	if provider != "" {
+		ours[consts.RemoteClusterID], ofProvider[consts.RemoteClusterID] = provider, provider
+	}
+	if err := b.local.List(ctx, &identities, ours); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
-	networks, err := listOf(ctx, b.local, networking.WithKind(kindConfiguration), b.ours(self.id))
+	networks, err := listOf(ctx, b.local, networking.WithKind(kindConfiguration), ours)
 	if err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
 	// The namespaces are listed last. Otherwise a peering that is made between the lists would have an object whose
 	// namespace is not listed, and this object would be ignored.
-	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
+	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}, ofProvider); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
 	found := peers{tenants: map[string]string{}, byID: map[string]fleet.Provider{}}

@@ -2,6 +2,7 @@ package liqo
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestListReturnsOurAttempts(t *testing.T) {
 	nodeOnly, theirs := readyNode("lca-g-abc-1-2", "2"), readyNode("lca-g-abc-1-3", "3")
 	theirs.Annotations[backend.LabelHub] = "other"
 	c := newClusters(t, []client.Object{replica, renamed, otherHub, nodeOnly, theirs, removing()}, nil)
-	found, err := c.List(t.Context(), "")
+	found, err := c.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.Equal(t, "lca-g-abc-1-1", found[0].Attempt.ObjectName())
@@ -41,7 +42,7 @@ func TestListReturnsOurAttempts(t *testing.T) {
 	require.Equal(t, fleet.Found{Attempt: found[1].Attempt, Node: true, Ready: true}, found[1])
 	require.Equal(t, peer, found[1].Attempt.Provider.ID)
 
-	found, err = c.List(t.Context(), "another")
+	found, err = c.List(t.Context(), backend.Scope{Group: "another"})
 	require.NoError(t, err)
 	require.Empty(t, found)
 }
@@ -61,7 +62,7 @@ func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 			}
 			return w.List(ctx, list, opts...)
 		}})
-		_, err := c.List(t.Context(), "")
+		_, err := c.List(t.Context(), backend.Scope{})
 		require.ErrorContains(t, err, "list attempts", "%T", missing)
 	}
 }
@@ -74,10 +75,41 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	left := accepted("2")
 	left.Namespace, left.Labels = "a-tenant", with(left.Labels, map[string]string{consts.RemoteClusterID: "turin"})
 	c := newClusters(t, peered(append(stampedNode(), left)...), nil)
-	found, err := c.List(t.Context(), "")
+	found, err := c.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, peer, found[0].Attempt.Provider.ID)
+
+	ofProvider, err := c.List(t.Context(), backend.Scope{Provider: peer})
+	require.NoError(t, err)
+	require.Equal(t, found, ofProvider)
+	ofProvider, err = c.List(t.Context(), backend.Scope{Provider: "turin"})
+	require.NoError(t, err)
+	require.Empty(t, ofProvider)
+}
+
+// The lists of one provider take the same number of requests with a hundred other peerings.
+func TestListsOfOneProviderDoNotReadOthers(t *testing.T) {
+	t.Parallel()
+	requests := func(others int) int {
+		objects := append(stampedNode(), tenantNS(peer, mine()), controlPlane(mine()))
+		for n := range others {
+			id := fmt.Sprint("other", n)
+			objects = append(objects, tenantNS(id, mine()))
+		}
+		var a asked
+		c := newClusters(t, objects, nil)
+		c.local = a.of(c.watch, func(client.Object) {})
+		found, err := c.List(t.Context(), backend.Scope{Provider: peer})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.True(t, found[0].Slice && found[0].Virtual && found[0].Node)
+		peers, err := c.Peers(t.Context(), peer)
+		require.NoError(t, err)
+		require.Len(t, peers, 1)
+		return len(a.since(0))
+	}
+	require.Equal(t, requests(0), requests(100))
 }
 
 // An attempt counts as terminating when any of its objects is being deleted: its slice, its virtual node or its Node.
@@ -89,7 +121,7 @@ func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 		objects[which].SetDeletionTimestamp(&now)
 		objects[which].SetFinalizers([]string{"example.com/held"})
 		c := newClusters(t, peered(objects...), nil)
-		found, err := c.List(t.Context(), "")
+		found, err := c.List(t.Context(), backend.Scope{})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.True(t, found[0].Terminating, "%T", objects[which])
@@ -108,7 +140,7 @@ func TestCredentialsInForeignNamespacesAreIgnored(t *testing.T) {
 	ns := tenantNS(peer, mine())
 	ns.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
 	c := newClusters(t, []client.Object{bait, over, identity, ns}, nil)
-	peers, err := c.Peers(t.Context())
+	peers, err := c.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, []fleet.Provider{known()}, peers)
 }

@@ -83,7 +83,7 @@ func (l *lab) clear(t *testing.T) {
 	b := l.backend(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	found, err := b.List(ctx, "")
+	found, err := b.List(ctx, backend.Scope{})
 	require.NoError(t, err)
 	for _, f := range found {
 		require.NoError(t, b.Return(ctx, f.Attempt, nil), "clear")

@@ -37,7 +37,7 @@ func TestLabRotatedCredentials(t *testing.T) {
 	p.Credentials = fleet.Credentials{SecretRef: ref}
 	write(good)
 	require.NoError(t, b.Establish(t.Context(), p, nil))
-	peers, err := b.Peers(t.Context())
+	peers, err := b.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, peers, 1)
 	require.Equal(t, fleet.Provider{ID: p.ID, Credentials: p.Credentials}, peers[0])

@@ -83,7 +83,7 @@ func TestLabJoinCut(t *testing.T) {
 			began := time.Now()
 			require.NoError(t, l.backend(t).Return(within(t, time.Minute), a, nil))
 			t.Logf("left within %.2f s", time.Since(began).Seconds())
-			found, err := l.backend(t).List(t.Context(), "")
+			found, err := l.backend(t).List(t.Context(), backend.Scope{})
 			require.NoError(t, err)
 			require.Empty(t, found)
 		})

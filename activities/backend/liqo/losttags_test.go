@@ -28,7 +28,7 @@ func TestNodeWithoutOurTagsStillExists(t *testing.T) {
 			objects := stampedNode()
 			c.strip(objects[1].(*corev1.Node))
 			clusters := newClusters(t, peered(objects...), nil)
-			found, err := clusters.List(t.Context(), "")
+			found, err := clusters.List(t.Context(), backend.Scope{})
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			require.Equal(t, c.ours, found[0].Node)

@@ -96,7 +96,7 @@ func TestEstablishMakesTheNetwork(t *testing.T) {
 	require.NotEmpty(t, conf.GetAnnotations()[backend.AnnotationCredentials])
 	require.Empty(t, found[there+"Configuration "+remoteNS+"/"+me].GetAnnotations())
 
-	peers, err := c.Peers(t.Context())
+	peers, err := c.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, []fleet.Provider{known()}, peers)
 	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil), "twice")
@@ -386,7 +386,7 @@ func TestNetworkRecordsTheProviderInForeignNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withLiqo(t, []client.Object{tenantNS(peer)}, []client.Object{tenantNS(me)})
 		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
-		peers, err := c.Peers(t.Context())
+		peers, err := c.Peers(t.Context(), "")
 		require.NoError(t, err)
 		require.Equal(t, []fleet.Provider{known()}, peers)
 
@@ -398,7 +398,7 @@ func TestNetworkRecordsTheProviderInForeignNamespaces(t *testing.T) {
 		require.Empty(t, netObjects(t, c))
 		require.True(t, exists(t, c.local, tenantNS(peer)))
 		require.True(t, exists(t, c.there, tenantNS(me)))
-		peers, err = c.Peers(t.Context())
+		peers, err = c.Peers(t.Context(), "")
 		require.NoError(t, err)
 		require.Empty(t, peers)
 	})

@@ -3,6 +3,7 @@ package liqo
 import (
 	"maps"
 
+	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,13 +40,17 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label that we set on them. It selects the Nodes of the group. If group is "", it
-// selects the Nodes of all groups of all hubs.
-func nodesOf(group string) client.ListOption {
-	if group == "" {
-		return client.HasLabels{backend.LabelGroup}
+// nodesOf selects Nodes by the one label that we set on them and by the label that Liqo sets. Without a group in the
+// scope, it selects the Nodes of all groups of all hubs.
+func nodesOf(scope backend.Scope) *client.ListOptions {
+	which := client.MatchingLabels{}
+	if scope.Group != "" {
+		which[backend.LabelGroup] = scope.Group
 	}
-	return client.MatchingLabels{backend.LabelGroup: group}
+	if scope.Provider != "" {
+		which[consts.RemoteClusterID] = scope.Provider
+	}
+	return (&client.ListOptions{}).ApplyOptions([]client.ListOption{client.HasLabels{backend.LabelGroup}, which})
 }
 
 // with returns the union of label sets. If several sets have the same key, the last of these sets decides its value.

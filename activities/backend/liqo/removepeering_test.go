@@ -90,7 +90,7 @@ func TestRemovePeeringLeavesForeignPeeringsAlone(t *testing.T) {
 			before := dump(t, c)
 			require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 			require.Equal(t, before, dump(t, c))
-			peers, err := c.Peers(t.Context())
+			peers, err := c.Peers(t.Context(), "")
 			require.NoError(t, err)
 			require.Empty(t, peers)
 		})

@@ -121,7 +121,7 @@ func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualN
 // another worker was faster. It returns ErrConflict when another Node carries the instance id.
 func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error) {
 	var nodes corev1.NodeList
-	if err := a.local.List(ctx, &nodes, nodesOf(a.Group)); err != nil {
+	if err := a.local.List(ctx, &nodes, nodesOf(backend.Scope{Group: a.Group})); err != nil {
 		return false, fmt.Errorf("list nodes of group %s: %w", a.Group, err)
 	}
 	for i := range nodes.Items {

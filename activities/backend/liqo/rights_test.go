@@ -113,15 +113,15 @@ func TestNamespacesWithoutPermissionsAreSkipped(t *testing.T) {
 		nonceOn("liqo-tenant-begun", signedNonceName, consts.SignedNonceSecretLabelKey, "begun", mine()),
 		someRights.binding("liqo-tenant-begun", mine())}, nil)
 	c.boundedByRights()
-	found, err := c.Peers(t.Context())
+	found, err := c.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, "begun", found[0].ID)
 
 	require.NoError(t, c.local.Create(t.Context(), tenantNS(peer, mine())))
-	_, err = c.Peers(t.Context())
+	_, err = c.Peers(t.Context(), "")
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	found, err = c.Peers(t.Context())
+	found, err = c.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 }

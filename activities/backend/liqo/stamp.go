@@ -114,7 +114,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
 	}
 	var all corev1.NodeList // listed after the marks: an attempt that has lost its mark since keeps the id on its Node
-	if err := j.local.List(ctx, &all, nodesOf(j.Group)); err != nil {
+	if err := j.local.List(ctx, &all, nodesOf(backend.Scope{Group: j.Group})); err != nil {
 		return "", fmt.Errorf("list nodes of group %s: %w", j.Group, err)
 	}
 	alive := map[string]bool{} // the marked attempts, by name

@@ -66,7 +66,7 @@ func TestJoinStampsLast(t *testing.T) {
 					ctx = soon(t)
 				}
 				_, err := c.Join(ctx, spec(), nil)
-				found, listErr := c.List(t.Context(), "")
+				found, listErr := c.List(t.Context(), backend.Scope{})
 				require.NoError(t, listErr)
 				ours := found[len(found)-1]
 				if test.waits == "" && test.want == nil {
@@ -110,7 +110,7 @@ func TestConcurrentMarkOfAnotherAttemptPreventsTheStamp(t *testing.T) {
 		})
 		_, err := c.Join(soon(t), spec(), nil)
 		require.ErrorContains(t, err, "VirtualNode lca-g-abc-1-0 of another attempt is still marked")
-		found, err := c.List(t.Context(), "")
+		found, err := c.List(t.Context(), backend.Scope{})
 		require.NoError(t, err)
 		require.False(t, found[1].Stamped)
 	})

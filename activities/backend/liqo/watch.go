@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
@@ -118,7 +119,7 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake fun
 	w.stores = []cache.Indexer{
 		follow(&authv1beta1.ResourceSlice{}, &authv1beta1.ResourceSliceList{}, which),
 		follow(&offloadingv1beta1.VirtualNode{}, &offloadingv1beta1.VirtualNodeList{}, which),
-		follow(&corev1.Node{}, &corev1.NodeList{}, nodesOf("")),
+		follow(&corev1.Node{}, &corev1.NodeList{}, nodesOf(backend.Scope{})),
 	}
 	follow(&authv1beta1.Identity{}, &authv1beta1.IdentityList{}, client.MatchingLabels{})
 	return w

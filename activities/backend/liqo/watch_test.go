@@ -54,7 +54,7 @@ func TestWatchReportsOurNodes(t *testing.T) {
 		}
 	}
 	first := next()
-	found, err := c.List(t.Context(), "")
+	found, err := c.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Equal(t, found, []fleet.Found{first}, "the start tells all that List lists, and nothing else")
 
@@ -84,7 +84,7 @@ func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	objects[0].SetAnnotations(with(objects[0].GetAnnotations(),
 		map[string]string{backend.AnnotationBooking: string(booking)}))
 	c := newClusters(t, objects, nil)
-	found, err := c.List(t.Context(), "")
+	found, err := c.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Contains(t, found[0].Differs, "allocatable cpu is 2 instead of 3")
 

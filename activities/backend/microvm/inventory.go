@@ -26,8 +26,8 @@ type foundAttempt struct {
 }
 
 // List finds the attempts by their records. It also finds Nodes without a record, by their annotations.
-func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
-	found, err := b.find(ctx, group)
+func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error) {
+	found, err := b.find(ctx, scope)
 	all := make([]fleet.Found, 0, len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		all = append(all, found[name].Found)
@@ -35,13 +35,16 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	return all, err
 }
 
-func (b *Backend) find(ctx context.Context, group string) (map[string]foundAttempt, error) {
-	which, ofNodes := b.ours(), client.ListOption(client.HasLabels{fleet.LabelGroup})
-	if group != "" {
-		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
+func (b *Backend) find(ctx context.Context, scope backend.Scope) (map[string]foundAttempt, error) {
+	which, ofNodes := b.ours(), client.MatchingLabels{}
+	if scope.Group != "" {
+		which[backend.LabelGroup], ofNodes[fleet.LabelGroup] = scope.Group, scope.Group
+	}
+	if scope.Provider != "" {
+		which[fleet.LabelMachineProvider], ofNodes[fleet.LabelMachineProvider] = scope.Provider, scope.Provider
 	}
 	var all corev1.NodeList // listed first: each Node was recorded before it was registered
-	if err := b.local.List(ctx, &all, ofNodes); err != nil {
+	if err := b.local.List(ctx, &all, client.HasLabels{fleet.LabelGroup}, ofNodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	records, err := b.records(ctx, which)
@@ -86,8 +89,12 @@ func (b *Backend) addNode(found map[string]foundAttempt, node *corev1.Node) {
 }
 
 // Peers lists the established hosts, and the hosts with a recorded refusal that has not expired.
-func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error) {
-	records, err := b.records(ctx, b.ours())
+func (b *Backend) Peers(ctx context.Context, provider string) (peers []fleet.Provider, err error) {
+	which := b.ours()
+	if provider != "" {
+		which[fleet.LabelMachineProvider] = provider
+	}
+	records, err := b.records(ctx, which)
 	for i := range records {
 		if id := records[i].Labels[fleet.LabelMachineProvider]; records[i].Name == peeringName(id) {
 			peers = append(peers, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(records[i].Annotations),
@@ -103,7 +110,7 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	reported, gap := map[string]foundAttempt{}, true
 	for {
-		if found, err := b.find(ctx, ""); err != nil {
+		if found, err := b.find(ctx, backend.Scope{}); err != nil {
 			gap = true
 		} else {
 			for _, name := range slices.Sorted(maps.Keys(found)) {

@@ -221,7 +221,7 @@ func TestHubsDoNotSeeEachOther(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrConflict)
 	require.NoError(t, ours.Return(bounded(t), spec.Attempt, nil))
 	require.NoError(t, ours.RemovePeering(bounded(t), p, nil))
-	found, err := ours.List(t.Context(), "")
+	found, err := ours.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Empty(t, found)
 	require.Equal(t, 1, counts(t, w).Stamped, "theirs is untouched")

@@ -36,7 +36,7 @@ func TestNameOfTheSecretIsTheProvidersID(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "one", id)
 	require.NoError(t, b.Establish(bounded(t), one, nil))
-	peers, err := b.Peers(t.Context())
+	peers, err := b.Peers(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, []fleet.Provider{one}, peers)
 }

@@ -13,13 +13,17 @@ import (
 )
 
 // List lists the attempts with objects on the consumer, see backend.Inventory.
-func (b *Backend) List(ctx context.Context, group string) (list []fleet.Found, err error) {
+func (b *Backend) List(ctx context.Context, scope backend.Scope) (list []fleet.Found, err error) {
 	if err := b.world.runKubelets(ctx); err != nil {
 		return nil, err
 	}
 	_, err = b.world.view(func(s *State) {
-		for _, name := range s.names() {
-			if f, ok := b.find(s, name); ok && (group == "" || f.Attempt.Group == group) {
+		names := s.names()
+		if scope.Provider != "" {
+			names = s.namesOn(scope.Provider)
+		}
+		for _, name := range names {
+			if f, ok := b.find(s, name); ok && scope.Contains(f.Attempt) {
 				list = append(list, f)
 			}
 		}
@@ -32,6 +36,27 @@ func (s *State) names() []string {
 	names := slices.Collect(maps.Keys(s.Consumer.Slices))
 	names = slices.AppendSeq(names, maps.Keys(s.Consumer.Virtuals))
 	names = slices.AppendSeq(names, maps.Keys(s.Consumer.Nodes))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// namesOn returns the sorted names of the provider's slices, virtual nodes and Nodes.
+func (s *State) namesOn(provider string) (names []string) {
+	for name, slice := range s.Consumer.Slices {
+		if slice.Provider == provider {
+			names = append(names, name)
+		}
+	}
+	for name, virtual := range s.Consumer.Virtuals {
+		if virtual.Provider == provider {
+			names = append(names, name)
+		}
+	}
+	for name, node := range s.Consumer.Nodes {
+		if node.Labels[fleet.LabelProvider] == provider {
+			names = append(names, name)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -64,16 +89,19 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 }
 
 // Peers lists our peerings, see backend.Inventory.
-func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
+func (b *Backend) Peers(_ context.Context, provider string) ([]fleet.Provider, error) {
 	var peers []fleet.Provider
 	_, err := b.world.view(func(s *State) {
 		for _, id := range slices.Sorted(maps.Keys(s.Consumer.Peerings)) {
-			if b.ours(s.Consumer.Peerings[id].Labels) {
+			if b.ours(s.Consumer.Peerings[id].Labels) && (provider == "" || id == provider) {
 				peers = append(peers, s.provider(id))
 			}
 		}
 		now := time.Now()
 		for id, recorded := range s.Consumer.Refused {
+			if provider != "" && id != provider {
+				continue
+			}
 			at, known := slices.BinarySearchFunc(peers, id,
 				func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
 			if !known && b.ours(recorded.Labels) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ func joined(t *testing.T, delays Delays) (*World, *Backend, backend.NodeSpec) {
 
 func (b *Backend) only(t *testing.T) fleet.Found {
 	t.Helper()
-	found, err := b.List(t.Context(), "")
+	found, err := b.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	return found[0]
@@ -131,11 +132,34 @@ func TestTwoNodesNeverCarryOneID(t *testing.T) {
 	require.NoError(t, err)
 	mark(first.InstanceID())
 	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
-	found, err := b.List(t.Context(), "")
+	found, err := b.List(t.Context(), backend.Scope{})
 	require.NoError(t, err)
 	require.True(t, found[0].Node && found[0].Marked && !found[0].Stamped)
 	require.ErrorIs(t, b.Restamp(t.Context(), first), backend.ErrConflict)
 	require.Equal(t, 1, counts(t, w).Stamped)
+}
+
+// A changed peering may have other credentials. Watch then examines the reported attempts on its provider, and no other
+// attempts.
+func TestWatchExaminesTheAttemptsOfAChangedPeering(t *testing.T) {
+	w, b, spec := joined(t, Delays{})
+	reported := map[string]reportedAttempt{}
+	_, version, err := b.news(t.Context(), 0, reported, true)
+	require.NoError(t, err)
+	touched := func(id string) (names []string) {
+		require.NoError(t, b.Establish(bounded(t), provider(t, w, id), nil))
+		require.NoError(t, w.Edit(t.Context(), func(s *State) error {
+			s.Consumer.Peerings[id].Annotations[backend.AnnotationCredentials] = fmt.Sprintf(`{"kubeconfigFile":"%d"}`, version)
+			return nil
+		}))
+		now, err := w.view(func(*State) { names = w.touchedSince(version, reported) })
+		require.NoError(t, err)
+		version = now
+		return names
+	}
+	require.NotNil(t, touched("two"))
+	require.Empty(t, touched("two"), "the provider two has no attempt")
+	require.Equal(t, []string{spec.Attempt.ObjectName()}, touched("one"))
 }
 
 // Watch cannot read the world for some time. It does not end, and afterwards it reports every attempt again.

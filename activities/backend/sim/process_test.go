@@ -81,7 +81,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			envWorld+"="+w.Path(), envCredentials+"="+p.Credentials.KubeconfigFile, envKillAt+"="+strconv.Itoa(at),
 		).CombinedOutput()
 		torn := isTorn(t, w.Path())
-		found, listErr := New(w, testOptions).List(t.Context(), "")
+		found, listErr := New(w, testOptions).List(t.Context(), backend.Scope{})
 		require.NoError(t, listErr)
 		for _, f := range found {
 			if f.Terminating { // as the workflows do: they return a terminating node

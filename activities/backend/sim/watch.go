@@ -53,7 +53,7 @@ func (b *Backend) news(
 		return nil, 0, err
 	}
 	version, err = b.world.view(func(s *State) {
-		names := b.world.touchedSince(last)
+		names := b.world.touchedSince(last, reported)
 		if all || names == nil {
 			names = slices.AppendSeq(s.names(), maps.Keys(reported)) // reported attempts may have no objects any longer
 		}
@@ -80,22 +80,32 @@ func (b *Backend) news(
 	return news, version, err
 }
 
-// touchedSince returns the names of the objects that have changed since the version. It returns nil when any object may
-// have changed. The caller must have locked mu.
-func (w *World) touchedSince(version int64) []string {
+// touchedSince returns the names of the objects that have changed since the version. After a change of a peering it
+// also returns the reported attempts on its provider, because their credentials come from the peering. It returns nil
+// when any object may have changed. The caller must have locked mu.
+func (w *World) touchedSince(version int64, reported map[string]reportedAttempt) []string {
 	if w.readFrom > version {
 		return nil
 	}
-	names := []string{}
+	names, peerings := []string{}, map[string]bool{}
 	for key, at := range w.touched {
 		if at <= version {
 			continue
 		}
 		kind, name, _ := strings.Cut(key, "/")
-		if kind == "peering" { // a peering contains the credentials of all attempts on its provider
-			return nil
+		if kind == "peering" {
+			peerings[name] = true
+			continue
 		}
 		names = append(names, name)
+	}
+	if len(peerings) == 0 {
+		return names
+	}
+	for name, r := range reported {
+		if peerings[r.found.Attempt.Provider.ID] {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
@@ -82,7 +83,8 @@ func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hu
 	}
 	var all []discovery.Source
 	out := &Offers{Watch: func(ctx context.Context) error { <-ctx.Done(); return nil }}
-	options := discovery.Options{Peered: b.Peers, Hub: string(hub)}
+	peers := func(ctx context.Context) ([]fleet.Provider, error) { return b.Peers(ctx, "") }
+	options := discovery.Options{Peered: peers, Hub: string(hub)}
 	if s.SecretsNamespace != "" {
 		source, err := s.secrets(consumer)
 		if err != nil {

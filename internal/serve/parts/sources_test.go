@@ -44,7 +44,7 @@ func TestIncompleteSourcesAreRefused(t *testing.T) {
 // bySecret is a backend that returns the name of the Secret as the id of the provider.
 type bySecret struct{ backend.Backend }
 
-func (bySecret) Peers(context.Context) ([]fleet.Provider, error) { return nil, nil }
+func (bySecret) Peers(context.Context, string) ([]fleet.Provider, error) { return nil, nil }
 
 func (bySecret) Identify(_ context.Context, c fleet.Credentials) (string, error) {
 	return c.SecretRef.Name, nil
