@@ -44,6 +44,7 @@ type world struct {
 	active     map[string]bool // the providers on which we have holds or peerings
 	unobserved bool            // no round has read a provider yet
 	read       []string
+	readAt     map[string]time.Time // the time of the last read of each provider
 }
 
 // written returns how often the market was written.
@@ -88,17 +89,18 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read = append(w.read, id)
+	w.readAt[id] = time.Now()
 	if s, ok := w.states[id]; ok {
 		return s, nil
 	}
 	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
 }
 
-// Remembered returns, for every provider, the state that the observer has read a moment ago.
+// Remembered returns the present state of each provider. The observer has read it once, before the first publication.
 func (w *world) Remembered(id string) (fleet.ProviderSnapshot, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.states[id], time.Second
+	return w.states[id], time.Since(w.readAt[id])
 }
 
 func (w *world) Active(id string) (active, known bool) {
@@ -145,7 +147,7 @@ func newWorld() *world {
 	return &world{
 		offers: []fleet.Offer{{Name: "milan", Provider: "milan", Lendable: list("100", "200Gi"), Price: 2,
 			Credentials: fleet.Credentials{KubeconfigFile: "/milan"}}},
-		states: map[string]fleet.ProviderSnapshot{},
+		states: map[string]fleet.ProviderSnapshot{}, readAt: map[string]time.Time{},
 		groups: []fleet.Snapshot{{Group: "std", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "std",
 			Shape: list("4", "8Gi")}}}},
 	}
@@ -420,6 +422,35 @@ func TestManyProvidersArePublishedInTime(t *testing.T) {
 		require.Len(t, w.market.Offers, 501)
 		free := w.offer().Free
 		require.Equal(t, "96", free.Cpu().String())
+	})
+}
+
+// One publication reads at most 100 of the active providers, those with the oldest reads. So it ends in time also when
+// Temporal is far away, and after a few publications every provider has been read.
+func TestPublicationReadsABoundedNumberOfProviders(t *testing.T) {
+	w := newWorld()
+	w.far, w.active, w.offers = 250*time.Millisecond, map[string]bool{}, nil
+	for n := range 1000 {
+		o := discovery.CopyOffer(newWorld().offers[0])
+		o.Name = fmt.Sprint("p", n)
+		o.Provider = o.Name
+		w.offers, w.active[o.Provider] = append(w.offers, o), true
+	}
+	w.run(t, func(pass func(time.Duration)) {
+		pass(2 * time.Second)
+		require.Equal(t, 1, w.written())
+		require.Len(t, w.read, 100)
+		pass(58 * time.Second)
+		read := map[string]int{}
+		w.set(func() {
+			for _, id := range w.read {
+				read[id]++
+			}
+		})
+		require.Len(t, read, 1000)
+		for id, n := range read {
+			require.LessOrEqual(t, n, 2, id)
+		}
 	})
 }
 

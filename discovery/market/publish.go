@@ -1,10 +1,12 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -22,8 +24,10 @@ const (
 	publishEvery   = 3 * time.Second
 	writeEvery     = time.Minute // even if nothing has changed, so that readers know that the market is current
 	publishTimeout = 10 * time.Second
-	// readAtOnce bounds the number of concurrent reads of providers. It is large, so that many reads end within
-	// publishTimeout even if each read takes long because Temporal is far away.
+	// maxReads bounds the number of providers that one publication reads, and readAtOnce the number that it reads
+	// concurrently. So the reads end within publishTimeout even if Temporal is far away, and their number a minute does
+	// not depend on the number of providers.
+	maxReads   = 100
 	readAtOnce = 16
 )
 
@@ -98,36 +102,21 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
-// readMarket reads the offers. It also reads the present holds of each provider that is active (Observed.Active) or
-// had holds at the observer's last read. For any other provider the observer's last read is recent enough, because
-// the observer reads all providers, one after another.
+// readMarket reads the offers, and the present holds of providers that are active (Observed.Active) or had holds at
+// their last read. Of more than maxReads such providers it reads those with the oldest reads. For any other provider
+// the observer's last read is recent enough, because the observer reads all providers, one after another.
 func (p Publisher) readMarket(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
 		return Market{}, fmt.Errorf("list offers: %w", err)
 	}
-	offers := make([]Offer, len(found))
-	reading, each := errgroup.WithContext(ctx)
-	reading.SetLimit(readAtOnce)
-	for n, o := range found {
-		reading.Go(func() error {
-			state, _ := p.Entities.Remembered(o.Provider)
-			if active, _ := p.Observed.Active(o.Provider); active || len(state.Holds)+len(state.Standby) > 0 {
-				now, err := p.Entities.Provider(each, o.Provider)
-				switch {
-				case err == nil, errors.Is(err, fleet.ErrNotRunning):
-					state = now
-				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // just started: use the last read
-				default:
-					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
-				}
-			}
-			offers[n] = offerOf(o, state)
-			return nil
-		})
-	}
-	if err := reading.Wait(); err != nil {
+	if err := p.readHolds(ctx, found); err != nil {
 		return Market{}, err
+	}
+	offers := make([]Offer, len(found))
+	for n, o := range found {
+		state, _ := p.Entities.Remembered(o.Provider)
+		offers[n] = offerOf(o, state)
 	}
 	m, err := newMarket(offers, p.Observed.Specs(), time.Now())
 	for _, g := range p.Observed.Specs() {
@@ -138,4 +127,29 @@ func (p Publisher) readMarket(ctx context.Context) (Market, error) {
 		m.Findings = p.Findings().cut()
 	}
 	return m, err
+}
+
+// readHolds reads active providers, so that Entities remembers their present holds.
+func (p Publisher) readHolds(ctx context.Context, offers []fleet.Offer) error {
+	ages := map[string]time.Duration{} // of the last reads
+	for _, o := range offers {
+		state, age := p.Entities.Remembered(o.Provider)
+		if active, _ := p.Observed.Active(o.Provider); active || len(state.Holds)+len(state.Standby) > 0 {
+			ages[o.Provider] = age
+		}
+	}
+	oldest := slices.SortedFunc(maps.Keys(ages), func(a, b string) int { return cmp.Compare(ages[b], ages[a]) })
+	reading, each := errgroup.WithContext(ctx)
+	reading.SetLimit(readAtOnce)
+	for _, id := range oldest[:min(maxReads, len(oldest))] {
+		reading.Go(func() error {
+			_, err := p.Entities.Provider(each, id)
+			// A provider whose workflow has just started publishes no holds yet.
+			if err == nil || errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+				return nil
+			}
+			return fmt.Errorf("read holds of provider %s: %w", id, err)
+		})
+	}
+	return reading.Wait()
 }
