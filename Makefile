@@ -148,18 +148,19 @@ RTTS_thousand := 0,250
 THOUSAND ?= 1000
 START ?= 320
 OLD ?=
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5; SUITE=thousand: 1,000 nodes on 20 and on 1,000 offers; SUITE=start: first start of START=320 node groups
+SLOTS ?= 0
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5; SUITE=thousand: 1,000 nodes on 20 and on 1,000 offers; SUITE=start: first start of START=320 node groups; SLOTS=8: another number of driver slots in burst, hub, thousand and start
 ifeq ($(SUITE),hub)
-	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(or $(RTTS),$(RTTS_hub)) $(if $(OLD),-old $(OLD))
+	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -slots $(SLOTS) -cells $(CELLS) -rtts $(or $(RTTS),$(RTTS_hub)) $(if $(OLD),-old $(OLD))
 else ifeq ($(SUITE),thousand)
-	go -C e2e test ./hub -run '^TestThousand$$' -count=1 -v -timeout 8h -thousand $(THOUSAND) -rtts $(or $(RTTS),$(RTTS_thousand))
+	go -C e2e test ./hub -run '^TestThousand$$' -count=1 -v -timeout 8h -slots $(SLOTS) -thousand $(THOUSAND) -rtts $(or $(RTTS),$(RTTS_thousand))
 else ifeq ($(SUITE),start)
-	go -C e2e test ./hub -run '^TestStart$$' -count=1 -v -timeout 1h -start $(START)
+	go -C e2e test ./hub -run '^TestStart$$' -count=1 -v -timeout 1h -slots $(SLOTS) -start $(START)
 else ifeq ($(SUITE),refuse)
 	go test -run '^$$' -bench Refuse -benchtime 1x ./discovery/server
 	go -C e2e test ./attack -run '^TestServer$$' -count=1 -v -timeout 15m
 else ifeq ($(SUITE),burst)
-	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) \
+	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) -slots $(SLOTS) \
 		$(if $(FAST),-fsync=false -alone=false -warm= -idle 0)
 else
 	set -o pipefail; go test -run '^$$' -bench . -benchtime 2s ./grpcserver/... ./worker | tee /dev/stderr | grep '^BENCH'

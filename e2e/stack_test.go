@@ -43,15 +43,16 @@ type stack struct {
 	accounts  string   // folder of kubeconfigs, each of an account with the permissions that deploy gives it
 	tokens    []string // tokens in these kubeconfigs
 
-	binary     string              // our program
-	temporal   string              // host:port
-	env        []string            // how our processes and the temporal CLI reach it
-	production *temporal.Server    // the Temporal server behind env; nil: a dev server
-	servers    []string            // host:port of each grpcserver
-	health     []string            // host:port of their /readyz
-	server     *proc.Process       // the first server
-	worker     *proc.Process       // the first worker
-	logs       map[string][]string // paths of our processes' logs, by subcommand: "worker", "grpcserver"
+	binary       string              // our program
+	temporal     string              // host:port
+	env          []string            // how our processes and the temporal CLI reach it
+	production   *temporal.Server    // the Temporal server behind env; nil: a dev server
+	servers      []string            // host:port of each grpcserver
+	health       []string            // host:port of their /readyz
+	server       *proc.Process       // the first server
+	worker       *proc.Process       // the first worker
+	secondWorker *proc.Process       // nil without withProduction
+	logs         map[string][]string // paths of our processes' logs, by subcommand: "worker", "grpcserver"
 
 	gateways     bool         // peerings have a network
 	restarted    []time.Time  // starts of API servers, see young
@@ -171,7 +172,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.worker = s.startWorker("worker")
 	s.server = s.startServer(ctx, "grpcserver", 0)
 	if s.replicated {
-		s.startWorker("second-worker")
+		s.secondWorker = s.startWorker("second-worker")
 		s.startServer(ctx, "second-grpcserver", 1)
 	}
 	timing.done("product up")

@@ -23,6 +23,7 @@ var (
 	cells = flag.String("cells", "", "node groups x offers, as in 10x20,50x200; empty measures nothing")
 	rtts  = flag.String("rtts", "0,25,100,250", "round trips to Temporal in milliseconds")
 	old   = flag.String("old", "", "a commit to measure, too")
+	slots = flag.Int("slots", 0, "the worker's --driver-slots; 0 is the default")
 )
 
 // rest is the time for which the test observes a hub at rest.

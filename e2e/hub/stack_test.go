@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,8 +85,12 @@ func connected(t *testing.T, dir, program string, c cell, address string, env []
 	ports := testkit.FreePorts(t, 5)
 	s.workerMetrics = "http://" + ports[0] + "/metrics"
 	common := []string{"--temporal-address", delayed(t, address, c.rtt), "--market-file", s.in("market.json")}
-	s.worker = s.start(program, "worker", append([]string{"worker", "--backend", "sim", "--world", s.in("world.json"),
-		"--offers", s.in("offers.yaml"), "--metrics-listen", ports[0], "--health-listen", ports[1]}, common...)...)
+	worker := append([]string{"worker", "--backend", "sim", "--world", s.in("world.json"), "--offers", s.in("offers.yaml"),
+		"--metrics-listen", ports[0], "--health-listen", ports[1]}, common...)
+	if *slots > 0 {
+		worker = append(worker, "--driver-slots", strconv.Itoa(*slots))
+	}
+	s.worker = s.start(program, "worker", worker...)
 	s.server = s.start(program, "grpcserver", append([]string{"grpcserver", "--config", s.in("groups.yaml"),
 		"--insecure-plaintext", "--listen", ports[2], "--metrics-listen", ports[3], "--health-listen", ports[4]},
 		common...)...)

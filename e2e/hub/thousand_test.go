@@ -39,28 +39,30 @@ func TestThousand(t *testing.T) {
 			warm bool
 		}{{few, "20-offers", true}, {many, "offers-as-many", true}, {single, "offers-for-one", false}} {
 			ran = ran && t.Run(fmt.Sprintf("%s-rtt%s", c.name, rtt), func(t *testing.T) {
-				if took = grown(t, program, c.cell, c.warm); base == 0 {
+				var describes float64
+				if took, describes = grown(t, program, c.cell, c.warm); base == 0 {
 					base = took
 				}
 				fmt.Printf("BENCH thousand-%s-rtt%s %.1f s %.2f 20-offers\n", c.name, rtt, took.Seconds(),
 					took.Seconds()/base.Seconds())
+				fmt.Printf("BENCH thousand-%s-rtt%s-describes-a-scale-out %.2f requests 0.00 bound\n", c.name, rtt, describes)
 			})
 		}
 		require.True(t, ran)
 	}
 }
 
-// grown returns the duration of a scale-out. If warm is true, it first scales out and scales in all instances, and then
-// measures a second scale-out. The peerings then exist already.
-func grown(t *testing.T, program string, c cell, warm bool) time.Duration {
+// grown returns the duration of a scale-out, and the number of the requests DescribeWorkflowExecution for each instance.
+// If warm is true, it first scales out and scales in all instances, and then measures a second scale-out. The peerings
+// then exist already.
+func grown(t *testing.T, program string, c cell, warm bool) (took time.Duration, describes float64) {
 	t.Helper()
 	s := newStack(t, program, c)
 	testkit.Until(t, 5*time.Minute, "the node group is served", s.refresh)
-	s.grow(0, *thousand)
-	took := s.until(40*time.Minute, 0, *thousand)
 	if !warm {
-		return took
+		return s.growAll()
 	}
+	s.growAll()
 	s.release(0)
 	testkit.Until(t, 40*time.Minute, "all nodes are released", func() error {
 		w, err := s.world.Snapshot()
@@ -69,8 +71,17 @@ func grown(t *testing.T, program string, c cell, warm bool) time.Duration {
 		}
 		return err
 	})
+	return s.growAll()
+}
+
+// growAll creates all instances and returns the same values as grown.
+func (s *stack) growAll() (took time.Duration, describes float64) {
+	s.t.Helper()
+	before := requests(s.t, s.temporal)
 	s.grow(0, *thousand)
-	return s.until(40*time.Minute, 0, *thousand)
+	took = s.until(40*time.Minute, 0, *thousand)
+	all := sum(before, requests(s.t, s.temporal), "DescribeWorkflowExecution")
+	return took, all / float64(*thousand)
 }
 
 // release deletes all instances of a group.

@@ -22,6 +22,7 @@ var (
 	alone  = flag.Bool("alone", true, "what one scale-out and one scale-in cost")
 	warm   = flag.String("warm", "1x100", "the burst whose costs are counted with its peerings there; empty leaves it out")
 	idle   = flag.Duration("idle", 2*time.Minute, "how long the idle hub is counted; 0 leaves it out")
+	slots  = flag.Int("slots", 0, "the worker's --driver-slots; 0 is the default")
 	limit  = flag.Duration("limit", 15*time.Minute, "how long a burst may take")
 )
 

@@ -82,7 +82,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 		ended <- worker.Run(ctx, worker.Options{
 			Temporal: s.temporal, TaskQueue: queue, Backend: b, Catalog: discovery.Resolve(source, b, discovery.Options{}),
 			Logger: slog.New(slog.DiscardHandler), StopTimeout: time.Second, Started: func() { close(started) },
-			SearchAttributes: true,
+			SearchAttributes: true, DriverSlots: *slots,
 		})
 	}()
 	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
