@@ -45,6 +45,7 @@ type world struct {
 	unobserved bool            // no round has read a provider yet
 	read       []string
 	readAt     map[string]time.Time // the time of the last read of each provider
+	starting   map[string]bool      // the providers whose workflows publish no holds yet
 }
 
 // written returns how often the market was written.
@@ -89,6 +90,9 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read = append(w.read, id)
+	if w.starting[id] {
+		return fleet.ProviderSnapshot{}, fleet.Refuse(fleet.RefusedNotInitialised, "it recovers")
+	}
 	w.readAt[id] = time.Now()
 	if s, ok := w.states[id]; ok {
 		return s, nil
@@ -426,15 +430,16 @@ func TestManyProvidersArePublishedInTime(t *testing.T) {
 }
 
 // One publication reads at most 100 of the active providers, those with the oldest reads. So it ends in time also when
-// Temporal is far away, and after a few publications every provider has been read.
+// Temporal is far away, and after a few publications every provider has been read. The reads do not wait for the 150
+// providers that publish nothing yet.
 func TestPublicationReadsABoundedNumberOfProviders(t *testing.T) {
 	w := newWorld()
-	w.far, w.active, w.offers = 250*time.Millisecond, map[string]bool{}, nil
+	w.far, w.active, w.starting, w.offers = 250*time.Millisecond, map[string]bool{}, map[string]bool{}, nil
 	for n := range 1000 {
 		o := discovery.CopyOffer(newWorld().offers[0])
 		o.Name = fmt.Sprint("p", n)
 		o.Provider = o.Name
-		w.offers, w.active[o.Provider] = append(w.offers, o), true
+		w.offers, w.active[o.Provider], w.starting[o.Provider] = append(w.offers, o), true, n < 150
 	}
 	w.run(t, func(pass func(time.Duration)) {
 		pass(2 * time.Second)

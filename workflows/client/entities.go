@@ -71,12 +71,15 @@ func (e *Entities) of(id string) *recent {
 	return r
 }
 
-// remember stores the last snapshot of a provider and the start of its read.
+// remember stores the last snapshot of a provider and the start of its read. It ignores a read that began before the
+// stored one, because concurrent reads may end in another order.
 func (e *Entities) remember(id string, s fleet.ProviderSnapshot, readAt time.Time) {
 	r := e.of(id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.last, r.lastAt = s, readAt
+	if !readAt.Before(r.lastAt) {
+		r.last, r.lastAt = s, readAt
+	}
 }
 
 // Remembered returns the last snapshot of a provider that this process has read, and its age. The age is more than a

@@ -51,6 +51,18 @@ func (c *counted) count() int {
 	return c.reads
 }
 
+// Two reads of a provider are concurrent, and the older one ends last. The state of the newer one stays.
+func TestOlderReadDoesNotReplaceANewerOne(t *testing.T) {
+	e := NewEntities(&counted{}, "", "")
+	began := time.Unix(1_800_000_000, 0)
+	e.now = func() time.Time { return began.Add(time.Second) }
+	e.remember("milan", fleet.ProviderSnapshot{Holds: []string{"new"}}, began)
+	e.remember("milan", fleet.ProviderSnapshot{Holds: []string{"old"}}, began.Add(-time.Millisecond))
+	state, age := e.Remembered("milan")
+	require.Equal(t, []string{"new"}, state.Holds)
+	require.Equal(t, time.Second, age)
+}
+
 // Concurrent discoveries share the reads of a provider. One request to Temporal serves them all, and half a second must
 // pass before the next request.
 func TestConcurrentDiscoveriesShareOneRead(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +30,26 @@ func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found,
 	if err != nil {
 		return nil, fmt.Errorf("list attempts: %w", err)
 	}
+	found, err := b.find(ctx, self, scope)
+	if err != nil {
+		return nil, err
+	}
+	if scope.Provider != "" && found.anyIncomplete() { // the attempt may have objects with another provider's label
+		if found, err = b.find(ctx, self, backend.Scope{Group: scope.Group}); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.findNodes(ctx, self, found); err != nil {
+		return nil, err
+	}
+	if err := b.findCredentials(ctx, self, found); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found.sorted(), func(f fleet.Found) bool { return !scope.Contains(f.Attempt) }), nil
+}
+
+// find lists the objects whose labels match the scope.
+func (b *Backend) find(ctx context.Context, self identity, scope backend.Scope) (findings, error) {
 	which := b.ours(self.id)
 	if scope.Group != "" {
 		which[backend.LabelGroup] = scope.Group
@@ -58,36 +77,7 @@ func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found,
 			return nil, fmt.Errorf("list attempts: %w", err)
 		}
 	}
-	if scope.Provider != "" {
-		if err := b.dropMoved(ctx, self, found); err != nil {
-			return nil, err
-		}
-	}
-	if err := b.findNodes(ctx, self, found); err != nil {
-		return nil, err
-	}
-	if err := b.findCredentials(ctx, self, found); err != nil {
-		return nil, err
-	}
-	return found.sorted(), nil
-}
-
-// dropMoved removes the attempts whose virtual node belongs to a provider outside the scope of the list, see findings.
-func (b *Backend) dropMoved(ctx context.Context, self identity, found findings) error {
-	for name, entry := range found {
-		if entry.Virtual {
-			continue
-		}
-		a := b.attempt(entry.Attempt)
-		a.self = self
-		_, err := a.virtualNode(ctx)
-		if err == nil {
-			delete(found, name)
-		} else if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("list attempts: %w", err)
-		}
-	}
-	return nil
+	return found, nil
 }
 
 // maxNodeReads is the maximum number of Nodes that List reads by name concurrently.
@@ -172,6 +162,16 @@ func (f findings) add(object client.Object, ours map[string]string) {
 	case *corev1.Node:
 		nodes.Describe(entry, object)
 	}
+}
+
+// anyIncomplete reports whether an attempt lacks a slice, a virtual node or a Node.
+func (f findings) anyIncomplete() bool {
+	for _, entry := range f {
+		if !entry.Slice || !entry.Virtual || !entry.Node {
+			return true
+		}
+	}
+	return false
 }
 
 func attemptOf(object client.Object) (fleet.Attempt, bool) {
@@ -276,7 +276,7 @@ func (b *Backend) addRecordedPeers(ctx context.Context, self identity, found pee
 		found.add(record)
 		if recorded := refusalIn(record); recorded != nil && !recorded.Over(time.Now()) {
 			peer := found.byID[p.provider.ID]
-			peer.Refusing = recorded
+			peer.ID, peer.Refusing = p.provider.ID, recorded
 			found.byID[p.provider.ID] = peer
 		}
 	}

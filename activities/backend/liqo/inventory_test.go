@@ -88,6 +88,20 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	require.Empty(t, ofProvider)
 }
 
+// A Node of an attempt has the label of another provider, and no virtual node exists. The attempt belongs to the
+// provider of its slice, and the list of the other provider does not contain it.
+func TestListOfAnotherProviderIgnoresAMislabelledNode(t *testing.T) {
+	t.Parallel()
+	node := readyNode("lca-g-abc-1-1", "2")
+	node.Labels[consts.RemoteClusterID] = "turin"
+	c := newClusters(t, []client.Object{accepted("2"), node}, nil)
+	for provider, n := range map[string]int{peer: 1, "turin": 0} {
+		found, err := c.List(t.Context(), backend.Scope{Provider: provider})
+		require.NoError(t, err)
+		require.Len(t, found, n, provider)
+	}
+}
+
 // The lists of one provider take the same number of requests with a hundred other peerings.
 func TestListsOfOneProviderDoNotReadOthers(t *testing.T) {
 	t.Parallel()

@@ -40,8 +40,8 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label that we set on them and by the label that Liqo sets. Without a group in the
-// scope, it selects the Nodes of all groups of all hubs.
+// nodesOf selects Nodes by the one label that we set on them. If the scope has a provider, it also selects them by
+// Liqo's label. Without a group in the scope, it selects the Nodes of all groups of all hubs.
 func nodesOf(scope backend.Scope) *client.ListOptions {
 	which := client.MatchingLabels{}
 	if scope.Group != "" {

@@ -27,24 +27,23 @@ type foundAttempt struct {
 
 // List finds the attempts by their records. It also finds Nodes without a record, by their annotations.
 func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found, error) {
-	found, err := b.find(ctx, scope)
+	found, err := b.find(ctx, scope.Group)
 	all := make([]fleet.Found, 0, len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		all = append(all, found[name].Found)
+		if f := found[name].Found; scope.Contains(f.Attempt) {
+			all = append(all, f)
+		}
 	}
 	return all, err
 }
 
-func (b *Backend) find(ctx context.Context, scope backend.Scope) (map[string]foundAttempt, error) {
-	which, ofNodes := b.ours(), client.MatchingLabels{}
-	if scope.Group != "" {
-		which[backend.LabelGroup], ofNodes[fleet.LabelGroup] = scope.Group, scope.Group
-	}
-	if scope.Provider != "" {
-		which[fleet.LabelMachineProvider], ofNodes[fleet.LabelMachineProvider] = scope.Provider, scope.Provider
+func (b *Backend) find(ctx context.Context, group string) (map[string]foundAttempt, error) {
+	which, ofNodes := b.ours(), client.ListOption(client.HasLabels{fleet.LabelGroup})
+	if group != "" {
+		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
 	}
 	var all corev1.NodeList // listed first: each Node was recorded before it was registered
-	if err := b.local.List(ctx, &all, client.HasLabels{fleet.LabelGroup}, ofNodes); err != nil {
+	if err := b.local.List(ctx, &all, ofNodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	records, err := b.records(ctx, which)
@@ -110,7 +109,7 @@ func (b *Backend) Peers(ctx context.Context, provider string) (peers []fleet.Pro
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	reported, gap := map[string]foundAttempt{}, true
 	for {
-		if found, err := b.find(ctx, backend.Scope{}); err != nil {
+		if found, err := b.find(ctx, ""); err != nil {
 			gap = true
 		} else {
 			for _, name := range slices.Sorted(maps.Keys(found)) {
