@@ -177,7 +177,7 @@ var needs = map[string][]right{
 	"identify.go clusterUID cluster.List":        on("cluster", "list", "/namespaces"),
 	"inuse.go inUseRemotely DeleteThis":          on("tenant", "delete", slice),
 	"inuse.go inUseRemotely provider.List":       on("tenant", "list", slice),
-	"inventory.go List b.local.List":             on("cluster", "list", slice, virtual, "/nodes"),
+	"inventory.go find b.local.List":             on("cluster", "list", slice, virtual, "/nodes"),
 	"inventory.go findCredentials b.local.List":  on("cluster", "list", ident),
 	"inventory.go Peers b.local.List":            on("cluster", "list", "/namespaces", ident),
 	"inventory.go addRecordedPeers b.local.List": on("here", "list", "/secrets"),
