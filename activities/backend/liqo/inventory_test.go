@@ -92,7 +92,7 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 // provider of its slice, and the list of the other provider does not contain it.
 func TestListOfAnotherProviderIgnoresAMislabelledNode(t *testing.T) {
 	t.Parallel()
-	node := readyNode("lca-g-abc-1-1", "2")
+	node := readyNode("lca-g-abc-1-1", "1")
 	node.Labels[consts.RemoteClusterID] = "turin"
 	c := newClusters(t, []client.Object{accepted("2"), node}, nil)
 	for provider, n := range map[string]int{peer: 1, "turin": 0} {
