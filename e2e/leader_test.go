@@ -108,9 +108,10 @@ func (s *stack) isRenewed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	renewals, last := 0, first.RenewTime
-	err = testkit.Poll(ctx, 8*time.Second, pollEvery, func(ctx context.Context) error {
+	var unread error
+	err = testkit.Poll(ctx, 8*time.Second, pollEvery, func(context.Context) error {
 		now, err := s.lease(ctx)
-		if err == nil && !now.RenewTime.Equal(last) {
+		if unread = err; err == nil && !now.RenewTime.Equal(last) {
 			renewals, last = renewals+1, now.RenewTime
 		}
 		if renewals < 2 {
@@ -118,7 +119,7 @@ func (s *stack) isRenewed(ctx context.Context) (bool, error) {
 		}
 		return err
 	})
-	return err == nil, nil
+	return err == nil, unread
 }
 
 // uids returns the UIDs of the Ready Nodes with these two ids.

@@ -12,7 +12,7 @@ const patient = `  budgets: {peer: 4m}
 // TestProduction is the half of the suite "production" that needs real Liqo. It creates and removes a first node.
 // Temporal runs as in production, with two workers and two gRPC servers. While an instance waits for a provider, one
 // process of each kind dies. A worker and a gRPC server stay down until the node is gone again. Temporal and its
-// database stay down until a call of CA has failed. As its first part, the suite stops the leader for a while.
+// database stay down until a call of CA has failed. The suite also stops the leader for a while.
 func TestProduction(t *testing.T) {
 	firstNode(t, "production-liqo", groups+patient, []part{
 		{"LeaderFrozen", leaderFrozen},

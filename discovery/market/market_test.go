@@ -100,7 +100,8 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
 }
 
-// Remembered returns the present state of each provider. The observer has read it once, before the first publication.
+// Remembered returns a provider's present state, and the time since Provider last returned it, which is centuries if
+// Provider never has.
 func (w *world) Remembered(id string) (fleet.ProviderSnapshot, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

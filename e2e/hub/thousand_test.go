@@ -20,8 +20,8 @@ var thousand = flag.Int("thousand", 0, "how many instances TestThousand creates;
 // TestThousand measures how the time of a large scale-out depends on the number of offers. It creates the same number
 // of instances on 20 offers and on as many offers as instances, with equal room in all, and on offers with room for one
 // instance. All prices differ. TestThousand prints the same BENCH lines as TestHub. The ratio compares the time with
-// the time on 20 offers. CA requests the instances once, so an instance that fails, for example with NoCapacity, fails
-// the test.
+// the time on 20 offers. The number of Describes includes the reads of Refresh, and has no bound. CA requests the
+// instances once, so an instance that fails, for example with NoCapacity, fails the test.
 func TestThousand(t *testing.T) {
 	if *thousand == 0 {
 		t.Skip("make bench SUITE=thousand runs it")

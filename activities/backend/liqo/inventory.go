@@ -50,13 +50,7 @@ func (b *Backend) List(ctx context.Context, scope backend.Scope) ([]fleet.Found,
 
 // find lists the objects whose labels match the scope.
 func (b *Backend) find(ctx context.Context, self identity, scope backend.Scope) (findings, error) {
-	which := b.ours(self.id)
-	if scope.Group != "" {
-		which[backend.LabelGroup] = scope.Group
-	}
-	if scope.Provider != "" {
-		which[consts.RemoteClusterID] = scope.Provider
-	}
+	which := client.MatchingLabels(with(b.ours(self.id), within(scope)))
 	found := findings{}
 	for _, kind := range []struct {
 		list  client.ObjectList
@@ -198,10 +192,8 @@ func (b *Backend) Peers(ctx context.Context, provider string) ([]fleet.Provider,
 	}
 	var namespaces corev1.NamespaceList
 	var identities authv1beta1.IdentityList
-	ours, ofProvider := b.ours(self.id), client.MatchingLabels{}
-	if provider != "" {
-		ours[consts.RemoteClusterID], ofProvider[consts.RemoteClusterID] = provider, provider
-	}
+	ofProvider := within(backend.Scope{Provider: provider})
+	ours := client.MatchingLabels(with(b.ours(self.id), ofProvider))
 	if err := b.local.List(ctx, &identities, ours); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}

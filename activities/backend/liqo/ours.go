@@ -43,14 +43,19 @@ func tags(object client.Object) map[string]string {
 // nodesOf selects Nodes by the one label that we set on them. If the scope has a provider, it also selects them by
 // Liqo's label. Without a group in the scope, it selects the Nodes of all groups of all hubs.
 func nodesOf(scope backend.Scope) *client.ListOptions {
-	which := client.MatchingLabels{}
+	return (&client.ListOptions{}).ApplyOptions([]client.ListOption{client.HasLabels{backend.LabelGroup}, within(scope)})
+}
+
+// within returns the labels that the objects of the scope's attempts have on the consumer.
+func within(scope backend.Scope) client.MatchingLabels {
+	labels := client.MatchingLabels{}
 	if scope.Group != "" {
-		which[backend.LabelGroup] = scope.Group
+		labels[backend.LabelGroup] = scope.Group
 	}
 	if scope.Provider != "" {
-		which[consts.RemoteClusterID] = scope.Provider
+		labels[consts.RemoteClusterID] = scope.Provider
 	}
-	return (&client.ListOptions{}).ApplyOptions([]client.ListOption{client.HasLabels{backend.LabelGroup}, which})
+	return labels
 }
 
 // with returns the union of label sets. If several sets have the same key, the last of these sets decides its value.

@@ -151,6 +151,24 @@ func TestRemovedTenantCountsAsRefusal(t *testing.T) {
 	}
 }
 
+// A user has removed the provider's label from the record of a refusal, in a namespace that is not ours. Peers still
+// names the provider, because the namespace names it.
+func TestRefusalWithoutALabelNamesItsProvider(t *testing.T) {
+	here, there := ourPeering()
+	here[0] = tenantNS(peer)
+	c := newClusters(t, here, there[:1])
+	requireRefusing(t, fleet.RefusingRemoved, c.RemovePeering(prompt(t), provider(), nil))
+	var record corev1.ConfigMap
+	require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: refusedName}, &record))
+	delete(record.Labels, consts.RemoteClusterID)
+	require.NoError(t, c.local.Update(t.Context(), &record))
+	peers, err := c.Peers(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, peers, 1)
+	require.Equal(t, peer, peers[0].ID)
+	require.NotNil(t, peers[0].Refusing)
+}
+
 // Two states look like a deleted Tenant but do not count as a refusal: our own interrupted removal, and a peering of
 // another owner.
 func TestInterruptedRemovalIsNoRefusal(t *testing.T) {
